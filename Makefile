@@ -1,0 +1,29 @@
+# Builds, checks and tests etl-craft. Needs Go with cgo; `make test` also uses Maven, for the PostgreSQL servers.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+SERVERS := $(or $(TMPDIR),/tmp)/etl-craft-servers-$(shell id -u)
+PKG     := ./...
+
+.PHONY: build test demo servers servers-stop clean
+
+# The program, as bin/etl-craft.
+build:
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/etl-craft ./cmd/etl-craft
+
+# Every check and test. `make test PKG=./locks/...` takes a part.
+test:
+	@scripts/test.sh $(PKG)
+
+# A week of real flights through every action, in a new folder.
+demo: build
+	bin/etl-craft demo "$$(mktemp -d)/flights"
+
+# PostgreSQL servers that stay up, for repeated runs of go test: eval "$$(make -s servers)"
+servers:
+	@internal/testservers/postgres.sh start "$(SERVERS)"
+
+servers-stop:
+	@internal/testservers/postgres.sh stop "$(SERVERS)"
+
+clean:
+	rm -rf bin

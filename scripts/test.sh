@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Checks and tests the whole repository: gofmt, go vet, staticcheck, govulncheck, then go test -race against the
+# PostgreSQL servers it starts and, however it ends, stops. `make test` calls it.
+#
+#   scripts/test.sh [PACKAGES]     default ./...
+#
+# ETL_CRAFT_TEST_POSTGRES   servers of your own, as comma-separated URLs: none are started then
+# CI=true                   a server that cannot be started is a failure; otherwise its tests are skipped, visibly
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+readonly staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+readonly govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+packages=("$@")
+[ $# -gt 0 ] || packages=(./...)
+failed=()
+scratch=$(mktemp -d)
+chmod 711 "$scratch" # the servers run as another user when root starts them
+
+stop() {
+  internal/testservers/postgres.sh stop "$scratch/postgres"
+  rm -rf "$scratch"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+say() { echo "== $*" >&2; }
+check() {
+  say "$1"
+  "${@:2}" || failed+=("$1")
+}
+
+formatted() {
+  local files
+  files=$(gofmt -l .) || return 1
+  [ -z "$files" ] && return
+  echo "not formatted, run gofmt -w on:" >&2
+  echo "$files" >&2
+  return 1
+}
+
+# govulncheck needs the public vulnerability database. Only when that cannot be reached does the check count as done.
+vulnerabilities() {
+  local status=0
+  go run "$govulncheck" "${packages[@]}" 2>&1 | tee "$scratch/govulncheck" || status=$?
+  if [ "$status" -ne 0 ] && grep -Eq 'fetching vulnerabilities:' "$scratch/govulncheck" &&
+    grep -Eq 'dial tcp|no such host|i/o timeout|connection (refused|reset)|TLS handshake|Forbidden|Bad Gateway|Proxy|proxyconnect' "$scratch/govulncheck"; then
+    echo "WARNING: govulncheck was NOT done: the vulnerability database cannot be reached from here" >&2
+    return 0
+  fi
+  return "$status"
+}
+
+if [ -z "${ETL_CRAFT_TEST_POSTGRES:-}" ]; then
+  say "PostgreSQL servers"
+  if exported=$(internal/testservers/postgres.sh start "$scratch/postgres"); then
+    eval "$exported"
+  elif [ "${CI:-}" = true ]; then
+    echo "the PostgreSQL servers did not start, and CI=true: giving up" >&2
+    exit 1
+  else
+    echo "WARNING: the PostgreSQL tests will be SKIPPED: their servers did not start" >&2
+  fi
+fi
+
+check gofmt formatted
+check "go vet" go vet "${packages[@]}"
+check staticcheck go run "$staticcheck" "${packages[@]}"
+check govulncheck vulnerabilities
+
+say "go test"
+go test -race -timeout 40m "${packages[@]}"
+status=$?
+
+if [ ${#failed[@]} -gt 0 ]; then
+  say "failed before the tests: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')"
+  [ "$status" -ne 0 ] || status=1
+fi
+exit "$status"

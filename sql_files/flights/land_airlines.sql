@@ -1,0 +1,2 @@
+SELECT carrier, name
+FROM read_csv('data/airlines.csv.gz')
