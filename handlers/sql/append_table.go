@@ -1,0 +1,38 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/warehouses"
+)
+
+// appendTable inserts the SELECT's rows, after it has removed those that an earlier attempt of this task run left.
+func (p *planner) appendTable() error {
+	if err := p.checkEngineColumns(identityColumns); err != nil {
+		return err
+	}
+	if added := p.newColumns(); len(added) > 0 {
+		return p.refuse(fault.NewColumns, "leave them out of the SELECT, or add them to the target", "the SELECT returns columns that the target %s lacks: %s", p.in.target, strings.Join(names(added), ", "))
+	}
+	stamped := identityColumns
+	for _, c := range []string{createDate} {
+		if p.in.table.Column(c) != nil {
+			stamped = append(stamped[:len(stamped):len(stamped)], c)
+		}
+	}
+	p.fence()
+	p.stageSelect()
+	p.lockTarget()
+	if !p.first {
+		p.add(warehouses.Step{Name: "remove the earlier attempt's batch", SQL: p.render("delete_batch", frame{Target: p.target, TaskRunID: p.stamps.taskRunID}), Writes: true})
+	}
+	columns, values := p.newRow(stamped, "")
+	p.add(warehouses.Step{Name: "insert the batch", Writes: true,
+		SQL: p.render("insert_all", frame{Into: p.target, Stage: p.stage, InsertColumns: columns, InsertValues: values})})
+	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.stage}), Counts: warehouses.InsertCount})
+	p.targetCount()
+	p.scratchDropped(p.stage)
+	p.plan.Columns = p.keptShape(nil)
+	return nil
+}

@@ -1,0 +1,150 @@
+package sql
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/etl-craft/etl-craft/internal/fault"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden plans")
+
+var (
+	orders    = "SELECT order_id, customer, amount FROM raw.orders WHERE order_date = $$run_date -- the run's day"
+	customers = "SELECT customer_id, name, email, updated_at FROM raw.customers"
+
+	createOrders  = task("SQL_ACTION", CreateTable, "TARGET_OBJECT", "sales.orders", "SOURCE_SQL", orders, "RUN_DATE_SUBSTITUTION", "true")
+	appendOrders  = createOrders.with("SQL_ACTION", AppendTable)
+	setupAppend   = createOrders.with("SQL_ACTION", SetupTable, "SETUP_FOR", AppendTable)
+	overwrite     = createOrders.with("SQL_ACTION", OverwriteTable)
+	setupOver     = createOrders.with("SQL_ACTION", SetupTable, "SETUP_FOR", OverwriteTable)
+	scd1          = task("SQL_ACTION", SCD1Merge, "TARGET_OBJECT", "sales.customers", "SOURCE_SQL", customers, "MERGE_KEY", "customer_id", "MERGE_COMPARE_COLUMNS", "name|email")
+	scd2          = scd1.with("SQL_ACTION", SCD2Merge)
+	setupSCD1     = task("SQL_ACTION", SetupTable, "TARGET_OBJECT", "sales.customers", "SOURCE_SQL", customers)
+	deleteSoft    = task("SQL_ACTION", DeleteRows, "TARGET_OBJECT", "sales.customers", "SOURCE_SQL", "SELECT customer_id FROM raw.gone", "MERGE_KEY", "customer_id")
+	deleteHard    = deleteSoft.with("HARD_DELETE", "true")
+	dropOrders    = task("SQL_ACTION", DropTable, "TARGET_OBJECT", "sales.orders")
+	wider         = "SELECT customer_id, name, email, updated_at, CAST(1.5 AS DECIMAL(8,3)) AS score FROM raw.customers"
+	rawStatements = []string{
+		"CREATE SCHEMA raw",
+		"CREATE TABLE raw.orders (order_id BIGINT, customer VARCHAR, amount DECIMAL(12,2), order_date DATE)",
+		"CREATE TABLE raw.customers (customer_id BIGINT, name VARCHAR, email VARCHAR, updated_at TIMESTAMP)",
+		"CREATE TABLE raw.gone (customer_id INTEGER)",
+		"INSERT INTO raw.orders VALUES (1, 'ann', 12.50, DATE '2026-09-01')",
+		"INSERT INTO raw.customers VALUES (1, 'ann', 'ann@example.com', TIMESTAMP '2026-09-01 10:00:00')",
+	}
+)
+
+// goldenCase is an action in a situation: what ran before, and what is planned now.
+type goldenCase struct {
+	name   string
+	before func(b *bench)
+	task   taskParams
+	others []taskParams
+}
+
+func ran(p taskParams, others ...taskParams) func(*bench) {
+	return func(b *bench) { b.run(p, others...) }
+}
+
+func all(steps ...func(*bench)) func(*bench) {
+	return func(b *bench) {
+		for _, s := range steps {
+			s(b)
+		}
+	}
+}
+
+func did(statements ...string) func(*bench) { return func(b *bench) { b.exec(statements...) } }
+
+var goldenCases = []goldenCase{
+	{"create_table/first_run", nil, createOrders, nil},
+	{"create_table/rerun", all(ran(createOrders), did("COMMENT ON TABLE sales.orders IS 'it''s the orders'")), createOrders, nil},
+	{"create_table/loses_index", all(ran(createOrders), did("CREATE INDEX by_customer ON sales.orders (customer)")), createOrders, nil},
+	{"create_table/refused_view", did("CREATE SCHEMA sales", "CREATE VIEW sales.orders AS SELECT 1 AS one"), createOrders, nil},
+	{"create_table/refused_engine_column", nil, createOrders.with("SOURCE_SQL", "SELECT order_id, order_date AS task_run_id FROM raw.orders", "RUN_DATE_SUBSTITUTION", "false"), nil},
+	{"create_table/refused_name", nil, createOrders.with("SOURCE_SQL", `SELECT order_id AS "order id" FROM raw.orders`, "RUN_DATE_SUBSTITUTION", "false"), nil},
+	{"create_table/refused_duplicate", nil, createOrders.with("SOURCE_SQL", `SELECT order_id, customer AS Order_Id FROM raw.orders`, "RUN_DATE_SUBSTITUTION", "false"), nil},
+	{"create_table/blocked", nil, createOrders.with("SOURCE_SQL", "SELECT * FROM raw.nowhere", "RUN_DATE_SUBSTITUTION", "false"), nil},
+	{"setup_table/first_run", nil, setupSCD1, []taskParams{scd2}},
+	{"setup_table/rerun", ran(setupSCD1, scd1), setupSCD1, []taskParams{scd1}},
+	{"setup_table/refused_mixed_writers", nil, setupSCD1, []taskParams{scd1, appendOrders.with("TARGET_OBJECT", "sales.customers")}},
+	{"setup_table/refused_no_writer", nil, setupSCD1, nil},
+	{"overwrite_table/first_run", ran(setupOver), overwrite, nil},
+	{"overwrite_table/converted", all(ran(setupOver), did("ALTER TABLE sales.orders ALTER amount TYPE DECIMAL(14,2)")), overwrite, nil},
+	{"overwrite_table/evolution", ran(setupOver), overwrite.with("SCHEMA_EVOLUTION", "true", "SOURCE_SQL", "SELECT *, 'x' AS note FROM ("+orders+"\n) AS o"), nil},
+	{"overwrite_table/refused_missing", nil, overwrite, nil},
+	{"overwrite_table/refused_new_column", ran(setupOver), overwrite.with("SOURCE_SQL", "SELECT *, 'x' AS note FROM ("+orders+"\n) AS o"), nil},
+	{"overwrite_table/refused_lost_column", ran(setupOver), overwrite.with("SOURCE_SQL", "SELECT order_id FROM raw.orders WHERE order_date = $$run_date"), nil},
+	{"overwrite_table/refused_audit_columns", ran(setupAppend), overwrite, nil},
+	{"append_table/first_run", ran(setupAppend), appendOrders, nil},
+	{"append_table/refused_no_identity", did("CREATE SCHEMA sales", "CREATE TABLE sales.orders (order_id BIGINT, customer VARCHAR, amount DECIMAL(12,2))"), appendOrders, nil},
+	{"append_table/refused_no_generator", all(ran(setupAppend), did("ALTER TABLE sales.orders ALTER row_id DROP DEFAULT")), appendOrders, nil},
+	{"scd1_merge/first_run", ran(setupSCD1, scd1), scd1, nil},
+	{"scd1_merge/rerun", all(ran(setupSCD1, scd1), ran(scd1)), scd1, nil},
+	{"scd1_merge/dedupe", ran(setupSCD1, scd1), scd1.with("MERGE_DEDUPE_ORDER", "updated_at DESC NULLS FIRST, email"), nil},
+	{"scd1_merge/preserve", ran(setupSCD1, scd1), scd1.with("PRESERVE_TARGET", "true"), nil},
+	{"scd1_merge/evolution", all(ran(setupSCD1, scd1), ran(scd1)), scd1.with("SCHEMA_EVOLUTION", "true", "SOURCE_SQL", wider), nil},
+	{"scd1_merge/refused_type_change", ran(setupSCD1, scd1), scd1.with("SCHEMA_EVOLUTION", "true", "SOURCE_SQL", "SELECT CAST(customer_id AS INTEGER) AS customer_id, name, email, updated_at FROM raw.customers"), nil},
+	{"scd1_merge/refused_compare_list", all(ran(setupSCD1, scd1), ran(scd1)), scd1.with("MERGE_COMPARE_COLUMNS", "email|name"), nil},
+	{"scd1_merge/refused_unknown_hash", all(ran(setupSCD1, scd1), ran(scd1), func(b *bench) { clear(b.records) }), scd1, nil},
+	{"scd1_merge/refused_float", all(did("ALTER TABLE raw.customers ADD COLUMN balance DOUBLE"), ran(setupSCD1.with("SOURCE_SQL", "SELECT * FROM raw.customers"), scd1)),
+		scd1.with("MERGE_COMPARE_COLUMNS", "balance", "SOURCE_SQL", "SELECT * FROM raw.customers"), nil},
+	{"scd2_merge/first_run", ran(setupSCD1, scd2), scd2, nil},
+	{"scd2_merge/rerun", all(ran(setupSCD1, scd2), ran(scd2)), scd2, nil},
+	{"scd2_merge/evolution", all(ran(setupSCD1, scd2), ran(scd2)), scd2.with("SCHEMA_EVOLUTION", "true", "SOURCE_SQL", wider), nil},
+	{"delete_rows/soft", ran(setupSCD1, scd1), deleteSoft, nil},
+	{"delete_rows/soft_history", ran(setupSCD1, scd2), deleteSoft, nil},
+	{"delete_rows/hard", ran(setupSCD1, scd2), deleteHard, nil},
+	{"delete_rows/refused_no_flag", ran(setupAppend.with("TARGET_OBJECT", "sales.customers", "SOURCE_SQL", customers, "RUN_DATE_SUBSTITUTION", "false")), deleteSoft, nil},
+	{"drop_table/first_run", ran(createOrders), dropOrders, []taskParams{createOrders}},
+	{"drop_table/rerun", nil, dropOrders, []taskParams{createOrders}},
+	{"drop_table/refused_no_create", ran(createOrders), dropOrders, nil},
+}
+
+// TestGoldenPlans compares every plan, and every refusal, with the text that was reviewed.
+func TestGoldenPlans(t *testing.T) {
+	for _, c := range goldenCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.exec(rawStatements...)
+			if c.before != nil {
+				c.before(b)
+			}
+			got := ""
+			plan, err := b.plan(c.task, c.others...)
+			if err != nil {
+				e := fault.As(err)
+				got = string(e.Code) + "\nerror: " + e.Error() + "\nhint: " + e.Hint + "\n"
+			} else {
+				got = plan.String()
+			}
+			compareGolden(t, filepath.Join("testdata", "plans", c.name+"."+b.env.Dialect.Name+".sql"), got)
+		})
+	}
+}
+
+func compareGolden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (run with -update after review):\n%s", path, diff)
+	}
+}

@@ -1,0 +1,109 @@
+package sql
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/warehouses"
+)
+
+// checkShape compares target and SELECT before an overwrite or a merge writes a row. It returns the columns to add.
+func (p *planner) checkShape(action string) ([]warehouses.Column, error) {
+	if err := p.checkEngineColumns(slices.Concat(identityColumns, auditColumns(action), []string{rowID})); err != nil {
+		return nil, err
+	}
+	var gone []string
+	for _, c := range p.in.table.Columns {
+		if !isEngineColumn(c.Name) && !p.returns(c.Name) {
+			gone = append(gone, c.Name)
+		}
+	}
+	if len(gone) > 0 {
+		return nil, p.refuse(fault.TargetShape, "columns are never dropped: return them from the SELECT, as NULL if need be", "the target %s has columns that the SELECT does not return: %s", p.in.target, strings.Join(gone, ", "))
+	}
+	added := p.newColumns()
+	if len(added) > 0 && !p.spec.Evolve {
+		return nil, p.refuse(fault.NewColumns, "set SCHEMA_EVOLUTION to true to add them, or leave them out of the SELECT", "the SELECT returns columns that the target %s lacks: %s", p.in.target, strings.Join(names(added), ", "))
+	}
+	if !p.spec.Evolve {
+		return nil, nil
+	}
+	for _, c := range p.in.columns {
+		stored := p.in.table.Column(c.Name)
+		if stored != nil && stored.Type.SQL != c.Type.SQL {
+			return nil, p.refuse(fault.TypeChanged, "cast it to "+string(stored.Type.SQL)+" in the SELECT, or migrate the column yourself",
+				"with SCHEMA_EVOLUTION the types must agree: column %s of %s is %s, the SELECT returns %s", c.Name, p.in.target, stored.Type.SQL, c.Type.SQL)
+		}
+	}
+	return added, nil
+}
+
+// checkEngineColumns refuses a target without a column that the action maintains.
+func (p *planner) checkEngineColumns(want []string) error {
+	var missing, identities []string
+	for _, c := range want {
+		if p.in.table.Column(c) != nil {
+			continue
+		}
+		missing = append(missing, c)
+		if slices.Contains(identityColumns, c) {
+			identities = append(identities, c)
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return p.checkGenerator()
+	case len(missing) == len(identities):
+		return p.refuse(fault.TargetShape, "etl-craft upgrade-targets --target "+p.in.target.Schema+"."+p.in.target.Table+" adds them", "the target %s lacks %s", p.in.target, strings.Join(missing, ", "))
+	}
+	return p.refuse(fault.TargetShape, "make it with a SETUP_TABLE task, or add the columns", "the target %s lacks columns that %s maintains: %s", p.in.target, p.spec.Action, strings.Join(missing, ", "))
+}
+
+// checkGenerator refuses a ROW_ID that nothing would fill.
+func (p *planner) checkGenerator() error {
+	c := p.in.table.Column(rowID)
+	if c == nil || c.Generator != "" {
+		return nil
+	}
+	return p.refuse(fault.NoGenerator, "run "+string(p.d.Render("add_generator", frame{Target: p.target, Plain: p.d.Text(p.in.target.Schema + ".etl_seq_" + p.in.target.Table + "_row_id"), Schema: p.sequence()})),
+		"ROW_ID of %s has no generator", p.in.target)
+}
+
+func (p *planner) newColumns() []warehouses.Column {
+	var added []warehouses.Column
+	for _, c := range p.in.columns {
+		if p.in.table.Column(c.Name) == nil {
+			added = append(added, c)
+		}
+	}
+	return added
+}
+
+func (p *planner) addColumns(added []warehouses.Column) {
+	for _, c := range added {
+		p.add(warehouses.Step{Name: "add column " + c.Name, Writes: true,
+			SQL: p.render("add_column", frame{Target: p.target, Definition: p.d.Ident(c.Name) + " " + c.Type.SQL})})
+	}
+}
+
+func (p *planner) returns(column string) bool {
+	return slices.ContainsFunc(p.in.columns, func(c warehouses.Column) bool { return strings.EqualFold(c.Name, column) })
+}
+
+// keptShape is the target's shape with the added columns.
+func (p *planner) keptShape(added []warehouses.Column) []warehouses.Column {
+	var out []warehouses.Column
+	for _, c := range p.in.table.Columns {
+		out = append(out, c.Column)
+	}
+	return append(out, added...)
+}
+
+func names(columns []warehouses.Column) []string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = c.Name
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+-- SETUP_TABLE warehouse.sales.customers from SOURCE_SQL
+
+BEGIN;
+
+-- 1 create the schema
+CREATE SCHEMA IF NOT EXISTS "sales";
+
+-- 2 create the ROW_ID sequence
+CREATE SEQUENCE IF NOT EXISTS "sales"."etl_seq_customers_row_id";
+
+-- 3 create the table
+-- empty, with the columns of SCD2_MERGE
+CREATE TABLE "sales"."customers" (
+  "customer_id" BIGINT,
+  "name" VARCHAR,
+  "email" VARCHAR,
+  "updated_at" TIMESTAMP,
+  "pipeline_id" BIGINT,
+  "pipeline_run_id" BIGINT,
+  "task_run_id" BIGINT,
+  "hash_key" VARCHAR,
+  "create_date" TIMESTAMPTZ,
+  "created_by" VARCHAR,
+  "update_date" TIMESTAMPTZ,
+  "updated_by" VARCHAR,
+  "delete_flag" VARCHAR,
+  "active_flag" VARCHAR,
+  "row_id" BIGINT DEFAULT nextval('"sales"."etl_seq_customers_row_id"')
+);
+
+-- 4 rows in the target (counts TARGET_COUNT)
+SELECT count(*) FROM "sales"."customers";
+
+COMMIT;

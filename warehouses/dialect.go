@@ -1,0 +1,136 @@
+// Package warehouses describes a warehouse to the rest of etl-craft: what it can do (Dialect, mostly data), what a
+// statement looks like in it (templates), what an action would run (Plan), and how to run it (Session).
+//
+// Each dialect is a folder that fills these in; no dialect's name is used outside of it. warehousetest is the suite
+// that every dialect passes against a real server.
+package warehouses
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"text/template"
+
+	"github.com/etl-craft/etl-craft/internal/sqlscan"
+)
+
+// Fold is what a warehouse does to names written without quotes.
+type Fold int
+
+// Ways to fold.
+const (
+	FoldNone Fold = iota
+	FoldLower
+	FoldUpper
+)
+
+// Table formats.
+const (
+	FormatNative  = "native"
+	FormatIceberg = "iceberg"
+)
+
+// Dialect is what differs between warehouses, as data where possible.
+type Dialect struct {
+	Name    string // folder and file names: "duckdb"
+	Product string // for people: "DuckDB"
+
+	Syntax           sqlscan.Syntax // how its SQL is written
+	Quote            string         // around identifiers
+	Folds            Fold
+	BackslashEscapes bool // in string literals
+	NamesDatabase    bool // statements may name the database in front of the schema
+
+	Transactional bool     // a whole action, DDL included, is one transaction
+	Formats       []string // table formats a task may ask for, the default first
+	StorageParams []string // storage parameters that mean something here
+
+	BigInt, HashKeyType, UserType, FlagType, InstantType SQL // types of the columns the engine adds
+	TempOptions                                          SQL // between the name of a temporary table and AS
+	RowPointer                                           SQL // pseudo column that tells rows of a scratch table apart
+	WholeRow                                             SQL // expression over the row alias s, distinct when rows differ in any column
+	ByteOrder                                            SQL // suffix that orders text by its bytes
+
+	Fences       bool // has the statements fence and lock_target
+	IndexesStage bool // has index_stage and analyze_stage: the planner needs them before joined updates
+	Sequences    bool // ROW_ID draws from a sequence of its own: create_sequence and drop_sequence
+	Continues    bool // has continue_generator: a new table's generator goes on where the old one's ended
+
+	// RowID defines the ROW_ID column of a new table; old is the generator of the table it replaces, or "".
+	RowID func(d *Dialect, target QualifiedName, old SQL) SQL
+
+	// ParseType reads a type as the warehouse prints it.
+	ParseType func(text string) Type
+	// HashPiece renders one never-NULL piece of the change hash over an expression of type t; false when t cannot be
+	// hashed.
+	HashPiece func(expr SQL, t Type) (SQL, bool)
+	// HashDigest renders the digest of the joined pieces.
+	HashDigest func(pieces []SQL) SQL
+	// OutOfRange is a condition that holds when expr, a date or timestamp of type t, lies outside the years 1 to 9999;
+	// "" for other types.
+	OutOfRange func(expr SQL, t Type) SQL
+
+	// Templates holds the dialect's own statements; those it lacks are taken from the shared ones.
+	Templates fs.FS
+
+	once   sync.Once
+	parsed *template.Template
+}
+
+//go:embed sql/*.sql.tmpl
+var shared embed.FS
+
+// Render fills the statement template of this name. Templates are part of the program, so an error is a defect and
+// panics.
+func (d *Dialect) Render(name string, data any) SQL {
+	d.once.Do(d.parse)
+	var b strings.Builder
+	if err := d.parsed.ExecuteTemplate(&b, name+".sql.tmpl", data); err != nil {
+		panic(fmt.Sprintf("statement %s of %s: %v", name, d.Name, err))
+	}
+	return SQL(strings.TrimSpace(b.String()))
+}
+
+func (d *Dialect) parse() {
+	d.parsed = template.New("").Funcs(template.FuncMap{
+		"list":    func(parts []SQL) SQL { return Join(parts, ",\n  ") },
+		"inline":  func(parts []SQL) SQL { return Join(parts, ", ") },
+		"of":      qualify,
+		"equal":   joinKeys,
+		"anyNull": func(parts []SQL) SQL { return Join(suffix(parts, " IS NULL"), " OR ") },
+		"first":   func(parts []SQL) SQL { return parts[0] },
+		"dialect": func() *Dialect { return d },
+	})
+	template.Must(d.parsed.ParseFS(shared, "sql/*.sql.tmpl"))
+	if d.Templates != nil {
+		template.Must(d.parsed.ParseFS(d.Templates, "sql/*.sql.tmpl"))
+	}
+}
+
+// qualify puts a row alias in front of every column.
+func qualify(alias string, columns []SQL) []SQL {
+	out := make([]SQL, len(columns))
+	for i, c := range columns {
+		out[i] = SQL(alias) + "." + c
+	}
+	return out
+}
+
+func suffix(parts []SQL, end SQL) []SQL {
+	out := make([]SQL, len(parts))
+	for i, p := range parts {
+		out[i] = p + end
+	}
+	return out
+}
+
+// joinKeys compares the columns of two row aliases, all of them.
+func joinKeys(left, right string, columns []SQL) SQL {
+	out := make([]SQL, len(columns))
+	for i, c := range columns {
+		out[i] = SQL(left) + "." + c + " = " + SQL(right) + "." + c
+	}
+	return Join(out, " AND ")
+}

@@ -1,0 +1,69 @@
+package warehouses
+
+import "strings"
+
+// Kind sorts types by how the change hash and the checks treat them.
+type Kind int
+
+// Kinds of types.
+const (
+	Other Kind = iota // arrays, JSON, binary, intervals and whatever else cannot be hashed
+	Text
+	Char // blank-padded
+	Integer
+	Decimal
+	Float
+	Boolean
+	DateType
+	Timestamp // without time zone, read as UTC
+	TimestampTZ
+	TimestampNS // nanoseconds, where the warehouse has a type of its own for them
+	UUID
+	TimeOfDay
+)
+
+// Type is a column's complete type.
+type Type struct {
+	SQL       SQL // as the warehouse prints it, with length, precision and scale
+	Kind      Kind
+	Precision int // of a Decimal with declared scale
+	Scale     int // of a Decimal; -1 when none was declared
+}
+
+// Column is one column of a query or table.
+type Column struct {
+	Name string
+	Type Type
+}
+
+// TableColumn is a column of an existing table.
+type TableColumn struct {
+	Column
+	NotNull    bool
+	HasDefault bool
+	Generator  SQL // the sequence behind the column, quoted and qualified; "" when the column is not generated
+}
+
+// Table is what inspection finds of an existing relation.
+type Table struct {
+	Name       QualifiedName
+	Kind       string // "table"; anything else is a word for the error: "view", "partitioned table"
+	Columns    []TableColumn
+	Format     string
+	Comment    string
+	Dependents []string // objects that keep the table from being replaced, for people
+	Lost       []string // what replacing the table does not carry over, for people
+	Owner      string
+	Carry      []SQL // statements that give a replacement of the same name its owner, grants and comment
+	NotOwned   bool  // the session's user may not replace the table
+}
+
+// Column finds a column by name, ignoring case; nil when there is none.
+func (t *Table) Column(name string) *TableColumn {
+	for i := range t.Columns {
+		if strings.EqualFold(t.Columns[i].Name, name) {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
