@@ -147,7 +147,7 @@ func (w *warehouse) open(ctx context.Context) error {
 }
 
 // outsiders is how long a program that is not etl-craft may keep the file before that is an error.
-const outsiders = 5 * time.Second
+var outsiders = 5 * time.Second
 
 func (w *warehouse) connect(ctx context.Context) (*sql.DB, error) {
 	q := url.Values{}

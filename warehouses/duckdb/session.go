@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -201,13 +202,14 @@ func (s *session) Int(ctx context.Context, query warehouses.SQL) (int64, error) 
 	if err := s.conn.QueryRowContext(ctx, string(query)).Scan(&v); err != nil {
 		return 0, s.failed(ctx, err)
 	}
-	switch n := v.(type) {
-	case nil:
+	if v == nil {
 		return 0, nil
-	case int64:
-		return n, nil
-	case *big.Int:
+	}
+	if n, ok := v.(*big.Int); ok { // sum() is a HUGEINT
 		return n.Int64(), nil
+	}
+	if n := reflect.ValueOf(v); n.CanInt() {
+		return n.Int(), nil
 	}
 	return 0, fmt.Errorf("the query returned %T, not a number", v)
 }

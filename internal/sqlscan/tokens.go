@@ -1,0 +1,197 @@
+package sqlscan
+
+import (
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+
+	"github.com/etl-craft/etl-craft/internal/fault"
+)
+
+// Token is the name of a replaceable token, without its $$.
+type Token string
+
+// The tokens.
+const (
+	PipelineID          Token = "pipeline_id"
+	PipelineRunID       Token = "pipeline_run_id"
+	TaskRunID           Token = "task_run_id"
+	PipelineRunIDFilter Token = "pipeline_run_id_filter"
+	RunDate             Token = "run_date"
+)
+
+// Tokens lists every token in the order of the reference.
+func Tokens() []Token {
+	return []Token{PipelineID, PipelineRunID, TaskRunID, PipelineRunIDFilter, RunDate}
+}
+
+// Switch is the parameter that enables the token, such as RUN_DATE_SUBSTITUTION.
+func (t Token) Switch() string {
+	if t == PipelineRunIDFilter {
+		return "PIPELINE_RUN_ID_FILTER"
+	}
+	return strings.ToUpper(string(t)) + "_SUBSTITUTION"
+}
+
+func (t Token) known() bool {
+	for _, k := range Tokens() {
+		if t == k {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckTokens compares the text's tokens with the switches that are true. Everything wrong comes back in one
+// *fault.Error TOKEN_INVALID, one Problem each, with line and column where the text is to blame.
+func (s *Select) CheckTokens(on map[Token]bool) error {
+	var problems []fault.Problem
+	used := map[Token]bool{}
+	for i, t := range s.toks {
+		switch p := s.tokenProblem(i); {
+		case p != nil:
+			problems = append(problems, *p)
+		case t.kind == token:
+			name := s.tokenName(i)
+			if !on[name] && !used[name] {
+				problems = append(problems, s.problem(t.pos, "set "+name.Switch()+" = true, or remove the token",
+					"$$"+string(name)+" is used but "+name.Switch()+" is not true"))
+			}
+		}
+		if t.kind == token {
+			used[s.tokenName(i)] = true
+		}
+	}
+	for _, name := range Tokens() {
+		if on[name] && !used[name] {
+			problems = append(problems, fault.Problem{Level: "FAIL", Code: fault.TokenInvalid,
+				Message: name.Switch() + " is true but the SELECT has no $$" + string(name),
+				Hint:    "use the token outside quotes and comments, or remove the parameter"})
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	messages := make([]string, len(problems))
+	for i, p := range problems {
+		messages[i] = p.Message
+	}
+	e := fault.New(fault.TokenInvalid, "%s", strings.Join(messages, "; "))
+	e.Hint = problems[0].Hint
+	e.Problems = problems
+	return e
+}
+
+// Substitute is Body with every token replaced by its value, byte for byte as given. values holds exactly the tokens
+// whose switch is true; the errors are those of CheckTokens. Strings, quoted names and comments stay as they are.
+func (s *Select) Substitute(values map[Token]string) (string, error) {
+	on := make(map[Token]bool, len(values))
+	for name := range values {
+		on[name] = true
+	}
+	if err := s.CheckTokens(on); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	end := 0
+	for i, t := range s.toks {
+		if t.kind == token {
+			b.WriteString(s.src[end:t.pos])
+			b.WriteString(values[s.tokenName(i)])
+			end = t.end
+		}
+	}
+	b.WriteString(s.src[end:])
+	return b.String(), nil
+}
+
+func (s *Select) tokenName(i int) Token { return Token(s.src[s.toks[i].pos+2 : s.toks[i].end]) }
+
+// tokenProblem is what is wrong with token i as written, nil when nothing is.
+func (s *Select) tokenProblem(i int) *fault.Problem {
+	t := s.toks[i]
+	written := s.src[t.pos:t.end]
+	var p fault.Problem
+	switch {
+	case t.kind == token && s.touches(i):
+		p = s.problem(t.pos, "put a space around the token", written+" touches what stands beside it")
+	case t.kind == badToken:
+		p = s.problem(t.pos, s.badTokenHint(written), written+" is not a token")
+	case t.kind == word && holdsToken(written):
+		p = s.problem(t.pos, "put a space before a token or string; if this is really a name, put it in quotes",
+			"$$ is part of the name "+written)
+	case t.untagged && s.ambiguous(i):
+		p = s.problem(t.pos, "for a token write it in lower case and exactly; for a string use a tag: $text$…$text$",
+			s.quote(i)+nameRun(s.src[t.end:])+" can be read as a string or as tokens")
+	default:
+		return nil
+	}
+	return &p
+}
+
+// touches reports whether the value of token i could join a neighbour: a word or number before it, a quote, which
+// would continue a date's literal, or a dot behind it.
+func (s *Select) touches(i int) bool {
+	t := s.toks[i]
+	if i > 0 && s.toks[i-1].end == t.pos && (s.toks[i-1].kind == word || s.toks[i-1].kind == number) {
+		return true
+	}
+	return t.end < len(s.src) && (s.src[t.end] == '\'' || s.src[t.end] == '.')
+}
+
+// ambiguous reports whether the $$…$$ string at token i looks like two tokens with text between them: its body begins
+// like a name, and the name behind it is a token's, or nearly so where both are.
+func (s *Select) ambiguous(i int) bool {
+	t := s.toks[i]
+	body, behind := s.src[t.pos+2:t.end-2], nameRun(s.src[t.end:])
+	if body == "" || !isNameStart(body[0]) || behind == "" {
+		return false
+	}
+	if Token(strings.ToLower(behind)).known() {
+		return true
+	}
+	return nearest(behind) != "" && nearest(nameRun(body)) != ""
+}
+
+// holdsToken reports whether the name w swallowed a token, or the end of a string. Elsewhere $$ in a name is as good as
+// any letter.
+func holdsToken(w string) bool {
+	for _, part := range strings.Split(w, "$$")[1:] {
+		if part == "" || nearest(part) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Select) badTokenHint(written string) string {
+	written = strings.TrimPrefix(written, "$$")
+	if inner, quoted := strings.CutSuffix(written, "$$"); quoted && Token(inner).known() {
+		return s.syn.Warehouse + " has no $$…$$ strings: write $$" + inner + " for the token"
+	}
+	if near := nearest(written); near != "" {
+		return "did you mean $$" + string(near) + "?"
+	}
+	names := make([]string, 0, len(Tokens()))
+	for _, t := range Tokens() {
+		names = append(names, "$$"+string(t))
+	}
+	return "the tokens are " + strings.Join(names, ", ")
+}
+
+// nearest is the token whose name is written like w but for case and two letters, or "".
+func nearest(w string) Token {
+	best, distance := Token(""), 3
+	for _, t := range Tokens() {
+		if d := levenshtein.ComputeDistance(strings.ToLower(w), string(t)); d < distance {
+			best, distance = t, d
+		}
+	}
+	return best
+}
+
+func (s *Select) problem(pos int, hint, message string) fault.Problem {
+	line, column := position(s.src, pos)
+	return fault.Problem{Level: "FAIL", Code: fault.TokenInvalid, Message: message + " (" + at(s.src, pos) + ")",
+		Hint: hint, Line: line, Column: column}
+}

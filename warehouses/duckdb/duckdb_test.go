@@ -1,0 +1,233 @@
+package duckdb
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/warehouses"
+)
+
+var ctx = context.Background()
+
+// The test binary plays the other processes: $DUCKDB_TEST_ROLE says what it does with $DUCKDB_TEST_FILE.
+func TestMain(m *testing.M) {
+	switch os.Getenv("DUCKDB_TEST_ROLE") {
+	case "insert":
+		insertRows(os.Getenv("DUCKDB_TEST_FILE"), os.Getenv("DUCKDB_TEST_NAME"))
+		os.Exit(0)
+	case "hold":
+		db, err := sql.Open("duckdb", os.Getenv("DUCKDB_TEST_FILE"))
+		if err == nil {
+			err = db.Ping()
+		}
+		fmt.Println("open", err)
+		select {}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func other(t *testing.T, role, file, name string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), "DUCKDB_TEST_ROLE="+role, "DUCKDB_TEST_FILE="+file, "DUCKDB_TEST_NAME="+name)
+	c.Stderr = os.Stderr
+	return c
+}
+
+const insertsPerProcess = 30
+
+// insertRows runs many short transactions from two goroutines, as two tasks would.
+func insertRows(file, name string) {
+	w, err := Open(Options{Path: file})
+	if err != nil {
+		panic(err)
+	}
+	var tasks sync.WaitGroup
+	for task := range 2 {
+		tasks.Go(func() {
+			for i := range insertsPerProcess {
+				s, err := w.Session(ctx)
+				if err != nil {
+					panic(err)
+				}
+				for _, text := range []warehouses.SQL{"BEGIN", warehouses.SQL(fmt.Sprintf("INSERT INTO seen VALUES ('%s', %d)", name, task*1000+i)), "COMMIT"} {
+					if _, err := s.Exec(ctx, text); err != nil {
+						panic(err)
+					}
+				}
+				if err := s.Close(); err != nil {
+					panic(err)
+				}
+			}
+		})
+	}
+	tasks.Wait()
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+}
+
+func openWarehouse(t *testing.T, file string) warehouses.Warehouse {
+	t.Helper()
+	w, err := Open(Options{Path: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func openSession(t *testing.T, w warehouses.Warehouse) warehouses.Session {
+	t.Helper()
+	s, err := w.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestThreeProcessesShareTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "w.duckdb")
+	w := openWarehouse(t, file)
+	s := openSession(t, w)
+	if _, err := s.Exec(ctx, "CREATE TABLE seen (name VARCHAR, n INTEGER)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	processes := []*exec.Cmd{other(t, "insert", file, "a"), other(t, "insert", file, "b")}
+	for _, p := range processes {
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	insertRows(file, "own") // through a second handle: the first lets it have the file
+	for _, p := range processes {
+		if err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	n, err := openSession(t, w).Int(ctx, "SELECT count(DISTINCT (name, n)) FROM seen")
+	if err != nil || n != 3*2*insertsPerProcess {
+		t.Errorf("%d rows, want %d (%v)", n, 3*2*insertsPerProcess, err)
+	}
+}
+
+func TestAnotherProgramHoldsTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "w.duckdb")
+	p := other(t, "hold", file, "")
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Process.Kill(); _ = p.Wait() }()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "open <nil>\n" {
+		t.Fatal(line, err)
+	}
+	outsiders = 200 * time.Millisecond
+	defer func() { outsiders = 5 * time.Second }()
+	if _, err := openWarehouse(t, file).Session(ctx); !fault.Has(err, fault.WarehouseLocked) {
+		t.Errorf("got %v, want WAREHOUSE_LOCKED", err)
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	s := openSession(t, openWarehouse(t, filepath.Join(t.TempDir(), "w.duckdb")))
+	for text, read := range map[warehouses.SQL]bool{
+		"SELECT 1":                             true,
+		"WITH x AS (SELECT 1) SELECT * FROM x": true,
+		"VALUES (1), (2)":                      true,
+		"SELECT ';' -- ; DROP TABLE x":         true,
+		"SELECT 1; SELECT 2":                   false,
+		"DROP TABLE x":                         false,
+		"INSERT INTO x VALUES (1)":             false,
+		"COPY x TO 'y'":                        false,
+		"SELEC 1":                              false,
+	} {
+		if err := s.Confirm(ctx, text); (err == nil) != read {
+			t.Errorf("Confirm(%s) = %v", text, err)
+		}
+	}
+}
+
+// TestRollbackAfterFailure: nothing of a transaction stays behind after one of its statements failed.
+func TestRollbackAfterFailure(t *testing.T) {
+	s := openSession(t, openWarehouse(t, filepath.Join(t.TempDir(), "w.duckdb")))
+	if err := s.Begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Exec(ctx, "CREATE TABLE t AS SELECT 1 AS one"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Exec(ctx, "INSERT INTO t SELECT CAST('x' || one AS INTEGER) FROM t"); err == nil {
+		t.Fatal("the conversion was to fail")
+	}
+	if err := s.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if table, err := s.Table(ctx, warehouses.QualifiedName{Database: "w", Schema: "main", Table: "t"}); err != nil || table != nil {
+		t.Errorf("the table is there: %v %v", table, err)
+	}
+}
+
+func TestCollidingTransactionsAreConflicts(t *testing.T) {
+	w := openWarehouse(t, filepath.Join(t.TempDir(), "w.duckdb"))
+	a, b := openSession(t, w), openSession(t, w)
+	for _, s := range []warehouses.Session{a, b} {
+		if err := s.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Exec(ctx, "CREATE SCHEMA s"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Exec(ctx, "CREATE SCHEMA s"); !fault.Has(err, fault.WriteConflict) {
+		t.Errorf("got %v, want WRITE_CONFLICT", err)
+	}
+}
+
+func TestCancelLeavesTheSessionUsable(t *testing.T) {
+	s := openSession(t, openWarehouse(t, filepath.Join(t.TempDir(), "w.duckdb")))
+	if err := s.Begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Int(short, "SELECT count(*) FROM range(100000000000) a"); !fault.Has(err, fault.TaskCancelled) {
+		t.Errorf("got %v, want TASK_CANCELLED", err)
+	}
+	if err := s.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Int(ctx, "SELECT 1"); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+}
