@@ -1,0 +1,193 @@
+// Package engine owns pipelines, runs, tasks and attempts: what may start, what is finished, what is recorded. It knows
+// no SQL and no warehouse; handlers do the work of a task and the store keeps what happened.
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/handlers"
+	"github.com/etl-craft/etl-craft/internal/config"
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/locks"
+	"github.com/etl-craft/etl-craft/warehouses"
+)
+
+// Deps are what an Engine works with. A field is needed only by the methods that use it: validating files needs neither
+// Store nor Locker, and reading needs no warehouse.
+type Deps struct {
+	Config  *config.Config
+	Store   *store.Store
+	Locker  locks.Locker
+	Dialect *warehouses.Dialect // of the configured warehouse
+	// OpenWarehouse connects to the configured warehouse. It is called at most once, when it is first needed; Close
+	// closes what it returned.
+	OpenWarehouse func(context.Context) (warehouses.Warehouse, error)
+	Handlers      []handlers.Handler
+	Actor         store.Actor
+
+	Log       *slog.Logger // for people who watch: one line per task; nil is silence
+	LogFormat string       // of attempt logs: "text" or "json"; "" is text
+	LogLevel  slog.Level   // LevelDebug adds every statement to the attempt logs
+	Observer  Observer     // nil for none
+
+	// Stop, once closed, keeps new tasks from starting and lets running ones finish. Cancelling the context of Run ends
+	// their statements too.
+	Stop <-chan struct{}
+}
+
+// Observer watches a run, from several goroutines at once. It must return quickly.
+type Observer interface {
+	RunStarted(run *RunDocument)
+	TaskStarted(task string, attempt int)
+	TaskStep(task, step string)
+	// TaskEnded also tells of tasks that were skipped.
+	TaskEnded(task TaskDocument)
+	RunEnded(run *RunDocument)
+}
+
+// Engine carries out commands on one project. It is safe for concurrent use.
+type Engine struct {
+	Deps
+	handlers map[string]handlers.Handler
+	host     string
+	id       string // names this process as an owner: host:pid:uuid
+
+	mu        sync.Mutex
+	warehouse warehouses.Warehouse
+	database  string // the warehouse's default database, once connected
+	alive     locks.Lock
+}
+
+// New makes an Engine. It opens nothing.
+func New(d Deps) *Engine {
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	e := &Engine{
+		Deps:     d,
+		handlers: map[string]handlers.Handler{},
+		host:     host,
+		id:       host + ":" + strconv.Itoa(os.Getpid()) + ":" + uuid.NewString(),
+	}
+	for _, h := range d.Handlers {
+		e.handlers[h.Name()] = h
+	}
+	return e
+}
+
+// Close gives back the warehouse and the lock that proves this process alive. Store and Locker stay the caller's.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	if e.warehouse != nil {
+		errs = append(errs, e.warehouse.Close())
+		e.warehouse = nil
+	}
+	if e.alive != nil {
+		errs = append(errs, e.alive.Release())
+		e.alive = nil
+	}
+	return errors.Join(errs...)
+}
+
+// connect opens the warehouse and asks it who it is, so that an unreachable one is known before anything is recorded.
+func (e *Engine) connect(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.database != "" || e.OpenWarehouse == nil {
+		return nil
+	}
+	if e.warehouse == nil {
+		w, err := e.OpenWarehouse(ctx)
+		if err != nil {
+			return err
+		}
+		e.warehouse = w
+	}
+	facts, err := e.warehouse.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	e.database = facts.Database
+	return nil
+}
+
+// env is what handlers may use. The warehouse is in it once connected.
+func (e *Engine) env() *handlers.Env {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	env := &handlers.Env{
+		ProjectDir:    e.Config.Dir,
+		Dialect:       e.Dialect,
+		Warehouse:     e.warehouse,
+		CountTarget:   e.Config.Orchestration.TargetCount != config.CountNone,
+		CreateSchemas: e.Config.Warehouse.CreateSchemas,
+		TableFormat:   e.Config.Warehouse.TableFormat,
+		Database:      e.database,
+		LockWait:      e.Config.Orchestration.LockWait,
+	}
+	if e.Store != nil {
+		env.TargetRecord = e.Store.TargetRecord
+	}
+	return env
+}
+
+// beAlive takes the lock that every process can ask for to learn whether this one lives.
+func (e *Engine) beAlive(ctx context.Context) (locks.Lock, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.alive != nil {
+		select {
+		case <-e.alive.Lost():
+		default:
+			return e.alive, nil
+		}
+	}
+	lock, err := e.Locker.Lock(ctx, locks.OwnerKey(e.id), locks.Holder{What: "process " + e.id}, time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	e.alive = lock
+	return lock, nil
+}
+
+// dead reports whether a process that owns runs or attempts is gone: nobody holds its lock.
+func (e *Engine) dead(ctx context.Context, owner string) (bool, error) {
+	if owner == e.id {
+		return false, nil
+	}
+	lock, err := e.Locker.TryLock(ctx, locks.OwnerKey(owner), locks.Holder{What: "proof that process " + owner + " is gone"})
+	if err != nil || lock == nil {
+		return false, err
+	}
+	return true, lock.Release()
+}
+
+// audited records a state-changing command and how it ended.
+func (e *Engine) audited(ctx context.Context, action store.ActionRecord, do func() error) error {
+	action.Actor, action.Host = e.Actor, e.host
+	id, err := e.Store.BeginAction(ctx, action)
+	if err != nil {
+		return err
+	}
+	err = do()
+	outcome := "DONE"
+	if err != nil {
+		outcome = string(fault.As(err).Code)
+	}
+	return errors.Join(err, e.Store.EndAction(context.WithoutCancel(ctx), id, outcome, fault.ExitCode(err)))
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+)
+
+// TaskRuns reads the tasks of a run, in order of their task ids.
+func (s *Store) TaskRuns(ctx context.Context, runID int64) ([]TaskRun, error) {
+	var runs []TaskRun
+	err := s.read(ctx, "read the tasks of the run", func(t *tx) error {
+		return t.each("task_runs", func(rows *sql.Rows) error {
+			var r TaskRun
+			columns := []any{&r.ID, &r.RunID, &r.TaskID, &r.TaskCode, &r.Handler, text(&r.Action), text(&r.TargetName),
+				&r.Status, text(&r.SkipReason), &r.Attempts, text(&r.ErrorCode), text(&r.Error), text(&r.ErrorStep),
+				text(&r.ErrorHint), instantOrNil(&r.StartedAt), instantOrNil(&r.EndedAt), instantOrNil(&r.NotBefore)}
+			err := rows.Scan(append(columns, counts(&r.Counts)...)...)
+			runs = append(runs, r)
+			return err
+		}, runID)
+	})
+	return runs, err
+}
+
+// SkipTasks ends tasks of a run as SKIPPED. Those that are not PENDING any more are left as they are.
+func (s *Store) SkipTasks(ctx context.Context, runID int64, skips []Skip) error {
+	if len(skips) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(skips)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, "skip the tasks", func(t *tx) error {
+		_, err := t.exec("skip_tasks", runID, string(list))
+		return err
+	})
+}
+
+// TargetRecord reads what the Engine DB knows of a target.
+func (s *Store) TargetRecord(ctx context.Context, target TargetName) (TargetRecord, error) {
+	var record TargetRecord
+	err := s.read(ctx, "read the target's record", func(t *tx) error {
+		var known int
+		if err := t.row("target_known", target.Identity, target.Name).Scan(&known); err != nil {
+			return err
+		}
+		record.Known = known == 1
+		err := t.row("target_hash", target.Identity, target.Name).Scan(&record.HashVersion, &record.CompareColumns)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return record, err
+}

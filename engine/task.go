@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/nearest"
+)
+
+// runTask runs one task of the run that the request means. The run belongs to nobody meanwhile, so that other tasks of it
+// may run in other processes.
+func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*RunDocument, error) {
+	task, err := findTask(g, req.Task)
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.choose(ctx, g, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.mayStart(ctx, g, c); err != nil {
+		return nil, err
+	}
+	skips, err := e.taskMayStart(ctx, g, c, task)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.connect(ctx); err != nil {
+		return nil, err
+	}
+	w, err := e.newWork(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	if w.run, err = e.take(ctx, g, c, ""); err != nil {
+		return nil, err
+	}
+	if c.run != nil && c.run.Ended() {
+		if err := e.Store.ResetTasks(ctx, w.run.ID, store.ResetFailed); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.load(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.skip(ctx, skips); err != nil {
+		return nil, err
+	}
+	return w.runOne(ctx, task, w.endIfOver)
+}
+
+func findTask(g *store.Graph, code string) (*store.Task, error) {
+	if task := g.Task(code); task != nil {
+		return task, nil
+	}
+	codes := make([]string, len(g.Tasks))
+	for i := range g.Tasks {
+		codes[i] = g.Tasks[i].Code
+	}
+	err := fault.New(fault.TaskNotFound, "pipeline %s has no active task %s", g.Pipeline.Code, code)
+	err.Pipeline, err.Task = g.Pipeline.Code, code
+	if near := nearest.Of(code, codes); near != "" {
+		return nil, err.WithHint("did you mean %s?", near)
+	}
+	return nil, err.WithHint("etl-craft graph --pipeline %s", g.Pipeline.Code)
+}
+
+// taskMayStart judges one task by the states of the chosen run as they would be once it is taken, and changes nothing. It
+// returns the tasks among its ancestors that cannot run any more and have to be skipped first.
+func (e *Engine) taskMayStart(ctx context.Context, g *store.Graph, c choice, task *store.Task) ([]skipped, error) {
+	states := make(map[int64]state, len(g.Tasks))
+	for i := range g.Tasks {
+		states[g.Tasks[i].ID] = state{status: store.Pending}
+	}
+	date := c.date
+	if c.run != nil {
+		date = c.run.Date
+		if err := e.foresee(ctx, c.run, task, states); err != nil {
+			return nil, err
+		}
+	}
+	f := newFlow(g.Tasks, states)
+	d := f.decide()
+	for _, gated := range d.gated {
+		if gated.ID != task.ID {
+			continue
+		}
+		held, err := e.taskGates(ctx, task, date)
+		if err != nil {
+			return nil, err
+		}
+		f.judge(task.ID, held)
+		more := f.decide()
+		d.ready = append(d.ready, more.ready...)
+	}
+	for _, ready := range d.ready {
+		if ready.ID == task.ID {
+			ancestors := f.ancestors(task.ID)
+			var skips []skipped
+			for _, s := range d.skips {
+				if ancestors[s.task.ID] {
+					skips = append(skips, s)
+				}
+			}
+			return skips, nil
+		}
+	}
+	return nil, notReady(g, f, task)
+}
+
+// foresee fills in the states of a run after take, with task tried again when it failed.
+func (e *Engine) foresee(ctx context.Context, run *store.Run, task *store.Task, states map[int64]state) error {
+	rows, err := e.Store.TaskRuns(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		s := rowState(&rows[i])
+		failed := s.status == store.Failed || s.status == store.Skipped && s.reason == store.SkipUpstream
+		if run.Ended() && failed {
+			s = state{status: store.Pending}
+		}
+		if rows[i].TaskID == task.ID {
+			if s, err = e.refuseTask(ctx, run, &rows[i], s); err != nil {
+				return err
+			}
+		}
+		states[rows[i].TaskID] = s
+	}
+	return nil
+}
+
+// refuseTask fails with TASK_STATE when the task cannot be tried now; otherwise it is PENDING.
+func (e *Engine) refuseTask(ctx context.Context, run *store.Run, row *store.TaskRun, s state) (state, error) {
+	switch s.status {
+	case store.Success, store.Skipped, store.Cancelled:
+		return s, taskState(run, row, "is %s in run %d and runs no second time", s.status, run.ID)
+	case store.InProgress:
+		live, err := e.liveAttempt(ctx, row)
+		if err != nil {
+			return s, err
+		}
+		if live != nil {
+			gone, err := e.gone(ctx, live)
+			if err != nil {
+				return s, err
+			}
+			if !gone {
+				return s, taskState(run, row, "is running, by %s", ownerText(live.OwnerID))
+			}
+		}
+	}
+	return state{status: store.Pending}, nil
+}
+
+func taskState(run *store.Run, row *store.TaskRun, format string, args ...any) error {
+	err := fault.New(fault.TaskState, "task %s "+format, append([]any{row.TaskCode}, args...)...).
+		WithHint("etl-craft status --pipeline %s --run-id %d", run.PipelineCode, run.ID)
+	err.Task = row.TaskCode
+	return err
+}
+
+func notReady(g *store.Graph, f *flow, task *store.Task) error {
+	var waits []string
+	for _, edge := range task.DependsOn {
+		i, ok := f.byID[edge.TaskID]
+		if !ok {
+			waits = append(waits, fmt.Sprintf("%s.%s on %s", edge.PipelineCode, edge.TaskCode, edge.Type))
+			continue
+		}
+		if s := f.nodes[i].state; !holds(edge.Type, s) {
+			waits = append(waits, fmt.Sprintf("%s on %s, which is %s", edge.TaskCode, edge.Type, s.status))
+		}
+	}
+	err := fault.New(fault.NotReady, "task %s waits for %s", task.Code, strings.Join(waits, "; ")).
+		WithHint("etl-craft run --pipeline %s", g.Pipeline.Code)
+	err.Task = task.Code
+	return err
+}
+
+// runOne runs one task and then does what has to follow. Error and exit code are the task's.
+func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.Context) error) (*RunDocument, error) {
+	running, cancel := context.WithCancelCause(ctx)
+	beats := w.beat(running)
+	defer beats.Wait()
+	defer cancel(nil)
+
+	w.flow.start(task.ID)
+	if w.e.Observer != nil {
+		doc, err := w.e.document(ctx, w.run.ID)
+		if err != nil {
+			return nil, err
+		}
+		w.e.Observer.RunStarted(doc)
+	}
+	end := w.attempt(running, task, w.flow.statuses())
+	switch {
+	case end.err != nil:
+		return nil, end.err
+	case end.state.status == store.InProgress:
+		return nil, fault.New(fault.TaskState, "task %s was started by another process", task.Code)
+	case ctx.Err() != nil && end.state.status != store.Success:
+		return nil, interrupted(w.g.Pipeline.Code)
+	}
+	durable := context.WithoutCancel(ctx)
+	if err := then(durable); err != nil {
+		return nil, err
+	}
+	doc, err := w.e.document(durable, w.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	if w.e.Observer != nil {
+		w.e.Observer.RunEnded(doc)
+	}
+	if end.fault == nil {
+		return doc, nil
+	}
+	failed := *end.fault
+	failed.Code, failed.Task, failed.Pipeline = fault.RunFailed, task.Code, w.g.Pipeline.Code
+	return doc, &failed
+}
+
+// endIfOver ends the run when no task of it can run any more.
+func (w *work) endIfOver(ctx context.Context) error {
+	if err := w.load(ctx); err != nil {
+		return err
+	}
+	d := w.flow.decide()
+	if len(d.ready)+len(d.gated)+w.flow.running+w.flow.pending > 0 {
+		return nil
+	}
+	if err := w.skip(ctx, d.skips); err != nil {
+		return err
+	}
+	_, err := w.end(ctx, "")
+	var failed *fault.Error
+	if errors.As(err, &failed) && (failed.Code == fault.RunFailed || failed.Code == fault.RunEnded || failed.Code == fault.RunOwned || failed.Code == fault.RunUnfinished) {
+		return nil // the last two: another process has started a task or taken the run; it will end it
+	}
+	return err
+}

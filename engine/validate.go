@@ -1,0 +1,443 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/handlers"
+	"github.com/etl-craft/etl-craft/internal/config"
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/nearest"
+	"github.com/etl-craft/etl-craft/internal/project"
+)
+
+// Validate finds every problem that needs no warehouse: in the Engine DB's rows, or with files in the pipeline files, for
+// which no Store is needed. pipeline narrows the answer to one, "" is all. A FAIL comes with an error of code
+// CHECK_FAILED beside the document.
+func (e *Engine) Validate(ctx context.Context, pipeline string, files bool) (*ValidateDocument, error) {
+	var problems []fault.Problem
+	var err error
+	if files {
+		problems, err = e.validateFiles(pipeline)
+	} else {
+		problems, err = e.validateRows(ctx, pipeline)
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc := &ValidateDocument{Schema: "etl-craft/validate/1", Problems: []fault.Problem{}}
+	for _, p := range problems {
+		if pipeline != "" && p.Pipeline != pipeline && p.Pipeline != "" {
+			continue
+		}
+		doc.Problems = append(doc.Problems, p)
+		if p.Level == fail {
+			doc.Failures++
+		} else {
+			doc.Warnings++
+		}
+	}
+	if doc.Failures > 0 {
+		return doc, fault.New(fault.CheckFailed, "%d problem(s) and %d warning(s)", doc.Failures, doc.Warnings)
+	}
+	return doc, nil
+}
+
+func (e *Engine) validateRows(ctx context.Context, pipeline string) ([]fault.Problem, error) {
+	if pipeline != "" {
+		if _, err := e.Store.Graph(ctx, pipeline); err != nil {
+			return nil, err
+		}
+	}
+	graphs, err := e.Store.Graphs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	problems := e.problems(graphs, true)
+	project.Locate(e.Config.Dir, problems)
+	differences, err := e.fileDifferences(ctx)
+	return append(problems, differences...), err
+}
+
+// fileDifferences warns of pipelines whose files say something else than the Engine DB.
+func (e *Engine) fileDifferences(ctx context.Context) ([]fault.Problem, error) {
+	desired, problems := project.Load(e.Config.Dir)
+	for i := range problems {
+		problems[i].Level = warn // the rows are what runs
+	}
+	if len(problems) > 0 || len(desired) == 0 {
+		return problems, nil
+	}
+	report, err := e.Store.ApplyMetadata(ctx, e.Actor, desired, func([]*store.Graph) error { return store.ErrDryRun })
+	if err != nil {
+		if !fault.Has(err, fault.MetadataInvalid) {
+			return nil, err
+		}
+		problems := slices.Clone(fault.As(err).Problems)
+		for i := range problems {
+			problems[i].Level = warn
+		}
+		return problems, nil
+	}
+	counts := map[string]int{}
+	var order []string
+	for _, c := range report.Changes {
+		code, _, _ := strings.Cut(c.Key, ".")
+		code, _, _ = strings.Cut(code, " ")
+		if counts[code] == 0 {
+			order = append(order, code)
+		}
+		counts[code]++
+	}
+	for _, code := range order {
+		problems = append(problems, fault.Problem{Level: warn, Code: fault.FilesDiffer, Pipeline: code,
+			Message: fmt.Sprintf("the pipeline file differs from the Engine DB in %d row(s)", counts[code]), Hint: "etl-craft apply --dry-run shows them, etl-craft apply makes them equal"})
+	}
+	return problems, nil
+}
+
+func (e *Engine) validateFiles(pipeline string) ([]fault.Problem, error) {
+	desired, problems := project.Load(e.Config.Dir)
+	found := e.problems(graphsOf(desired), true)
+	project.Locate(e.Config.Dir, found)
+	if pipeline != "" && !slices.ContainsFunc(desired, func(d store.DesiredPipeline) bool { return d.Code == pipeline }) && len(problems) == 0 {
+		return nil, fault.New(fault.PipelineNotFound, "no file in %s declares the pipeline %s", project.Folder, pipeline)
+	}
+	return append(problems, found...), nil
+}
+
+// graphsOf turns files into graphs with ids of their own. What no file declares stays inactive, as it may be in the
+// Engine DB only.
+func graphsOf(desired []store.DesiredPipeline) []*store.Graph {
+	type name struct{ pipeline, task string }
+	ids := map[name]int64{}
+	for _, p := range desired {
+		ids[name{p.Code, ""}] = int64(len(ids) + 1)
+		for _, t := range p.Tasks {
+			ids[name{p.Code, t.Code}] = int64(len(ids) + 1)
+		}
+	}
+	graphs := make([]*store.Graph, len(desired))
+	for i, p := range desired {
+		id := ids[name{p.Code, ""}]
+		g := &store.Graph{Pipeline: store.Pipeline{ID: id, Code: p.Code, Name: p.Name, Description: p.Description,
+			RefreshType: p.RefreshType, Schedule: p.Schedule, Timezone: p.Timezone, SLAHours: p.SLAHours, Active: true, Origin: p.Origin}}
+		for _, d := range p.DependsOn {
+			up := ids[name{d.Pipeline, ""}]
+			g.DependsOn = append(g.DependsOn, store.PipelineEdge{PipelineID: up, PipelineCode: d.Pipeline, PipelineActive: up != 0, Type: d.Type, Match: d.Match})
+		}
+		for _, t := range p.Tasks {
+			task := store.Task{ID: ids[name{p.Code, t.Code}], Code: t.Code, Type: t.Type, PipelineID: id, PipelineCode: p.Code, Handler: t.Handler,
+				RunCondition: t.RunCondition, ConditionCount: t.ConditionCount, Params: t.Params, Origin: p.Origin}
+			for _, d := range t.DependsOn {
+				other := d.Pipeline
+				if other == "" {
+					other = p.Code
+				}
+				up := ids[name{other, d.Task}]
+				task.DependsOn = append(task.DependsOn, store.TaskEdge{PipelineID: ids[name{other, ""}], PipelineCode: other,
+					TaskID: up, TaskCode: d.Task, TaskActive: up != 0, Type: d.Type, Match: d.Match})
+			}
+			g.Tasks = append(g.Tasks, task)
+		}
+		graphs[i] = g
+	}
+	return graphs
+}
+
+// Levels of a fault.Problem.
+const (
+	fail = "FAIL"
+	warn = "WARN"
+)
+
+var codeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,127}$`)
+
+// checker collects the problems of graphs.
+type checker struct {
+	e        *Engine
+	env      *handlers.Env
+	byID     map[int64]*store.Task // of all graphs
+	problems []fault.Problem
+}
+
+// problems finds what is wrong with graphs. all says that these are all active pipelines, so that what concerns several
+// of them is looked at too.
+func (e *Engine) problems(graphs []*store.Graph, all bool) []fault.Problem {
+	c := &checker{e: e, env: e.env(), byID: map[int64]*store.Task{}}
+	c.env.Warehouse = nil
+	for _, g := range graphs {
+		for i := range g.Tasks {
+			c.byID[g.Tasks[i].ID] = &g.Tasks[i]
+		}
+	}
+	for _, g := range graphs {
+		c.pipeline(g)
+		c.taskCycle(g)
+		for i := range g.Tasks {
+			c.task(g, &g.Tasks[i])
+		}
+	}
+	if all {
+		c.pipelineCycles(graphs)
+	}
+	c.writers(graphs)
+	return c.problems
+}
+
+func (c *checker) add(level string, code fault.Code, pipeline, task, parameter, hint, format string, args ...any) {
+	c.problems = append(c.problems, fault.Problem{Level: level, Code: code, Pipeline: pipeline, Task: task, Parameter: parameter,
+		Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (c *checker) pipeline(g *store.Graph) {
+	p := g.Pipeline
+	if !codeRule.MatchString(p.Code) {
+		c.add(fail, fault.CodeInvalid, p.Code, "", "", "write a letter, then letters, digits and _, at most 128", "the pipeline code %q cannot be used", p.Code)
+	}
+	if p.Schedule != "" {
+		if err := checkSchedule(p.Schedule); err != nil {
+			c.add(fail, fault.ScheduleInvalid, p.Code, "", "schedule", `write five fields such as "0 5 * * *", or @hourly, @daily, @weekly, @monthly`, "the schedule %q cannot be read: %v", p.Schedule, err)
+		}
+	}
+	if p.Timezone != "" {
+		if _, err := time.LoadLocation(p.Timezone); err != nil || p.Timezone == "Local" {
+			c.add(fail, fault.ScheduleInvalid, p.Code, "", "timezone", "write an IANA name such as UTC or Europe/Vienna", "the timezone %q is not known", p.Timezone)
+		}
+	}
+	for _, d := range g.DependsOn {
+		switch {
+		case d.PipelineCode == p.Code:
+			c.add(fail, fault.DependencyInvalid, p.Code, "", "", "remove it", "the pipeline depends on itself")
+		case !d.PipelineActive:
+			c.add(c.absent(d.PipelineID), fault.DependencyInvalid, p.Code, "", "", "remove the dependency, or bring the pipeline back", "the pipeline depends on %s, which is not an active pipeline%s", d.PipelineCode, c.where(d.PipelineID))
+		}
+	}
+	if c.e.remote() && len(g.DependsOn) > 0 {
+		c.add(warn, fault.WrongMode, p.Code, "", "", "let the orchestrator wait for it", "dependencies on pipelines are not judged in orchestration.mode remote")
+	}
+}
+
+// absent is how bad a dependency on something inactive is. Something that has no id is in no file; the Engine DB may have
+// it.
+func (c *checker) absent(id int64) string {
+	if id == 0 {
+		return warn
+	}
+	return fail
+}
+
+func (c *checker) where(id int64) string {
+	if id == 0 {
+		return " of these files"
+	}
+	return ""
+}
+
+// checkSchedule accepts five fields and macros, without the extensions of the parser that have no meaning here.
+func checkSchedule(schedule string) error {
+	if strings.HasPrefix(schedule, "@every") || strings.Contains(schedule, "TZ=") {
+		return fmt.Errorf("only five fields or a macro are understood")
+	}
+	_, err := cron.ParseStandard(schedule)
+	return err
+}
+
+func (c *checker) task(g *store.Graph, t *store.Task) {
+	p := g.Pipeline.Code
+	if !codeRule.MatchString(t.Code) {
+		c.add(fail, fault.CodeInvalid, p, t.Code, "", "write a letter, then letters, digits and _, at most 128", "the task code %q cannot be used", t.Code)
+	}
+	if n := required(t); n > len(t.DependsOn) {
+		c.add(fail, fault.ConditionUnmet, p, t.Code, "", "lower run_condition, or add dependencies", "run_condition asks for %d dependencies and there are %d", n, len(t.DependsOn))
+	}
+	for _, d := range t.DependsOn {
+		c.edge(g, t, &d)
+	}
+	h, ok := c.e.handlers[t.Handler]
+	if !ok {
+		var names []string
+		for _, known := range c.e.Handlers {
+			names = append(names, known.Name())
+		}
+		hint := "handlers are " + strings.Join(names, ", ")
+		if near := nearest.Of(t.Handler, names); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		c.add(fail, fault.HandlerUnknown, p, t.Code, "", hint, "no handler is named %q", t.Handler)
+		return
+	}
+	for _, problem := range h.Check(c.env, handlerTask(g, t)) {
+		problem.Pipeline, problem.Task = p, t.Code
+		c.problems = append(c.problems, problem)
+	}
+}
+
+func handlerTask(g *store.Graph, t *store.Task) *handlers.Task {
+	return &handlers.Task{Task: *t, Pipeline: g.Pipeline, Siblings: g.Tasks}
+}
+
+func (c *checker) edge(g *store.Graph, t *store.Task, d *store.TaskEdge) {
+	p := g.Pipeline.Code
+	own := d.PipelineCode == p
+	name := d.TaskCode
+	if !own {
+		name = d.PipelineCode + "." + d.TaskCode
+	}
+	switch {
+	case own && d.TaskCode == t.Code:
+		c.add(fail, fault.DependencyInvalid, p, t.Code, "", "remove it", "the task depends on itself")
+	case !d.TaskActive && own:
+		c.add(fail, fault.DependencyInvalid, p, t.Code, "", "remove the dependency, or bring the task back", "the task depends on %s, which is not an active task", name)
+	case !d.TaskActive:
+		c.add(c.absent(d.TaskID), fault.DependencyInvalid, p, t.Code, "", "remove the dependency, or bring the task back", "the task depends on %s, which is not an active task%s", name, c.where(d.TaskID))
+	}
+	if d.Type != store.OnHasData {
+		return
+	}
+	up := c.byID[d.TaskID]
+	if up == nil {
+		return
+	}
+	h, ok := c.e.handlers[up.Handler]
+	if ok && !h.ReportsRows(&handlers.Task{Task: *up}) {
+		c.add(fail, fault.HasDataNoRows, p, t.Code, "", "depend on it with SUCCESS", "the task depends on %s with HAS_DATA, and that task reports no rows", name)
+	}
+}
+
+// taskCycle names one circle of tasks of a pipeline.
+func (c *checker) taskCycle(g *store.Graph) {
+	ups := map[int64][]int64{}
+	names := map[int64]string{}
+	var all []int64
+	for i := range g.Tasks {
+		t := &g.Tasks[i]
+		names[t.ID] = t.Code
+		all = append(all, t.ID)
+		for _, d := range t.DependsOn {
+			if d.PipelineCode == g.Pipeline.Code && d.TaskID != t.ID {
+				ups[t.ID] = append(ups[t.ID], d.TaskID)
+			}
+		}
+	}
+	if circle := cycle(all, ups); circle != nil {
+		c.add(fail, fault.GraphCycle, g.Pipeline.Code, names[circle[0]], "", "remove one of these dependencies", "tasks depend on each other in a circle: %s", path(circle, names))
+	}
+}
+
+func (c *checker) pipelineCycles(graphs []*store.Graph) {
+	ups := map[int64][]int64{}
+	names := map[int64]string{}
+	var all []int64
+	for _, g := range graphs {
+		names[g.Pipeline.ID] = g.Pipeline.Code
+		all = append(all, g.Pipeline.ID)
+		for _, d := range g.DependsOn {
+			if d.PipelineID != g.Pipeline.ID {
+				ups[g.Pipeline.ID] = append(ups[g.Pipeline.ID], d.PipelineID)
+			}
+		}
+	}
+	if circle := cycle(all, ups); circle != nil {
+		c.add(fail, fault.GraphCycle, names[circle[0]], "", "", "remove one of these dependencies", "pipelines depend on each other in a circle: %s", path(circle, names))
+	}
+}
+
+func path(circle []int64, names map[int64]string) string {
+	texts := make([]string, 0, len(circle)+1)
+	for _, id := range append(slices.Clone(circle), circle[0]) {
+		texts = append(texts, names[id])
+	}
+	return strings.Join(texts, " waits for ")
+}
+
+// cycle finds a circle, each member waiting for the next one; nil when there is none. It does not recurse, because a
+// pipeline may be a chain of thousands of tasks.
+func cycle(all []int64, ups map[int64][]int64) []int64 {
+	const unseen, open, closed = 0, 1, 2
+	mark := map[int64]int{}
+	next := map[int64]int{}
+	for _, start := range all {
+		if mark[start] != unseen {
+			continue
+		}
+		trail := []int64{start}
+		mark[start] = open
+		for len(trail) > 0 {
+			at := trail[len(trail)-1]
+			if next[at] == len(ups[at]) {
+				mark[at] = closed
+				trail = trail[:len(trail)-1]
+				continue
+			}
+			up := ups[at][next[at]]
+			next[at]++
+			switch mark[up] {
+			case open:
+				return trail[slices.Index(trail, up):]
+			case unseen:
+				mark[up] = open
+				trail = append(trail, up)
+			}
+		}
+	}
+	return nil
+}
+
+// writers finds tasks that write one target and want it in different formats or hashed over different columns.
+func (c *checker) writers(graphs []*store.Graph) {
+	type writer struct {
+		pipeline, task, format, compare string
+	}
+	targets := map[string][]writer{}
+	var order []string
+	for _, g := range graphs {
+		for i := range g.Tasks {
+			t := &g.Tasks[i]
+			if strings.TrimSpace(t.Params["TARGET_OBJECT"]) == "" {
+				continue
+			}
+			target := strings.ToLower(qualified(c.env, t.Params["TARGET_OBJECT"]))
+			format := t.Params["TABLE_FORMAT"]
+			if format == "" {
+				format = c.env.TableFormat
+			}
+			if format == "" {
+				format = config.Native
+			}
+			if targets[target] == nil {
+				order = append(order, target)
+			}
+			targets[target] = append(targets[target], writer{g.Pipeline.Code, t.Code, format, columnList(t.Params["MERGE_COMPARE_COLUMNS"])})
+		}
+	}
+	for _, target := range order {
+		first, compared := targets[target][0], writer{}
+		for _, w := range targets[target] {
+			if w.format != first.format {
+				c.add(fail, fault.WritersDisagree, w.pipeline, w.task, "TABLE_FORMAT", "give both the same TABLE_FORMAT", "%s has format %s here and %s in %s.%s", target, w.format, first.format, first.pipeline, first.task)
+			}
+			switch {
+			case w.compare == "":
+			case compared.compare == "":
+				compared = w
+			case w.compare != compared.compare:
+				c.add(fail, fault.WritersDisagree, w.pipeline, w.task, "MERGE_COMPARE_COLUMNS", "list the same columns in the same order", "%s is merged by %s here and by %s in %s.%s", target, w.compare, compared.compare, compared.pipeline, compared.task)
+			}
+		}
+	}
+}
+
+func columnList(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToLower(strings.Join(handlers.Columns(text), "|"))
+}

@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/handlers"
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/faultpoint"
+	"github.com/etl-craft/etl-craft/locks"
+)
+
+// heartbeat is how often a process says that it lives; store.Lease is how long that is believed.
+const heartbeat = 15 * time.Second
+
+// work is a run that this process works on.
+type work struct {
+	e     *Engine
+	g     *store.Graph
+	run   *store.Run
+	env   *handlers.Env
+	alive locks.Lock // proves to others that this process lives
+	rows  map[int64]*store.TaskRun
+	flow  *flow
+}
+
+func (e *Engine) newWork(ctx context.Context, g *store.Graph) (*work, error) {
+	alive, err := e.beAlive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &work{e: e, g: g, env: e.env(), alive: alive}, nil
+}
+
+// load reads the tasks of the run.
+func (w *work) load(ctx context.Context) error {
+	rows, err := w.e.Store.TaskRuns(ctx, w.run.ID)
+	if err != nil {
+		return err
+	}
+	w.rows = make(map[int64]*store.TaskRun, len(rows))
+	for i := range rows {
+		w.rows[rows[i].TaskID] = &rows[i]
+	}
+	w.flow = newFlow(w.g.Tasks, rowStates(rows))
+	return nil
+}
+
+func rowStates(rows []store.TaskRun) map[int64]state {
+	states := make(map[int64]state, len(rows))
+	for i := range rows {
+		states[rows[i].TaskID] = rowState(&rows[i])
+	}
+	return states
+}
+
+// runAll runs every task of the run that can run, and ends the run when nothing is left.
+func (w *work) runAll(ctx context.Context) (*RunDocument, error) {
+	if err := w.load(ctx); err != nil {
+		return nil, err
+	}
+	if w.e.Observer != nil {
+		doc, err := w.e.document(ctx, w.run.ID)
+		if err != nil {
+			return nil, err
+		}
+		w.e.Observer.RunStarted(doc)
+	}
+	stop, err := w.loop(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case w.flow.running > 0:
+		return nil, fault.New(fault.RunUnfinished, "run %d of pipeline %s waits for tasks that other processes run", w.run.ID, w.g.Pipeline.Code).
+			WithHint("etl-craft run --pipeline %s", w.g.Pipeline.Code)
+	case w.flow.pending > 0 && stop:
+		return nil, interrupted(w.g.Pipeline.Code)
+	case w.flow.pending > 0:
+		return nil, fault.New(fault.RunUnfinished, "run %d of pipeline %s has tasks that can neither run nor be skipped", w.run.ID, w.g.Pipeline.Code)
+	}
+	return w.end(context.WithoutCancel(ctx), w.e.id)
+}
+
+// loop dispatches tasks until nothing runs here and nothing more may start. It reports whether it was told to stop.
+func (w *work) loop(parent context.Context) (stopped bool, err error) {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	beats := w.beat(ctx)
+	defer beats.Wait()
+	defer cancel(nil)
+
+	var ready []*store.Task
+	ended := make(chan attemptEnd)
+	here := 0
+	stop, killed, lost := w.e.Stop, ctx.Done(), w.alive.Lost()
+	for {
+		if w.e.stopped(ctx) {
+			stopped = true
+		}
+		if !stopped && err == nil {
+			var more []*store.Task
+			more, err = w.advance(ctx)
+			ready = append(ready, more...)
+		}
+		for !stopped && err == nil && len(ready) > 0 && here < w.e.Config.Orchestration.MaxParallelTasks {
+			task := ready[0]
+			ready = ready[1:]
+			w.flow.start(task.ID)
+			siblings := w.flow.statuses()
+			here++
+			go func() { ended <- w.attempt(ctx, task, siblings) }()
+		}
+		if here == 0 {
+			return stopped, err
+		}
+		select {
+		case end := <-ended:
+			here--
+			err = errors.Join(err, end.err)
+			if end.err != nil {
+				cancel(end.err)
+			}
+			w.note(end)
+		case <-stop:
+			stopped, stop = true, nil
+			w.e.Log.Info("no more tasks start, running ones finish; interrupt again to stop them", "pipeline", w.g.Pipeline.Code)
+		case <-killed:
+			stopped, killed = true, nil
+		case <-lost:
+			lost = nil
+			err = errors.Join(err, fault.New(fault.LockLost, "the lock that proves this process alive was lost, so another may take the run over"))
+			cancel(err)
+		}
+	}
+}
+
+// note tells the flow how an attempt ended.
+func (w *work) note(end attemptEnd) {
+	switch {
+	case end.state.status == store.Pending:
+		w.flow.requeue(end.taskID)
+	case end.state.ended():
+		w.flow.settle(end.taskID, end.state)
+	}
+}
+
+// advance records what follows from the states so far and returns the tasks that may start.
+func (w *work) advance(ctx context.Context) ([]*store.Task, error) {
+	var ready []*store.Task
+	for {
+		d := w.flow.decide()
+		ready = append(ready, d.ready...)
+		if err := w.skip(ctx, d.skips); err != nil {
+			return nil, err
+		}
+		if len(d.gated) == 0 {
+			return ready, nil
+		}
+		for _, t := range d.gated {
+			held, err := w.e.taskGates(ctx, t, w.run.Date)
+			if err != nil {
+				return nil, err
+			}
+			w.flow.judge(t.ID, held)
+		}
+	}
+}
+
+func (w *work) skip(ctx context.Context, list []skipped) error {
+	skips := make([]store.Skip, len(list))
+	for i, s := range list {
+		skips[i] = store.Skip{TaskRunID: w.rows[s.task.ID].ID, Reason: s.reason, Message: skipText(s)}
+	}
+	if err := w.e.Store.SkipTasks(ctx, w.run.ID, skips); err != nil {
+		return err
+	}
+	for _, s := range list {
+		row := *w.rows[s.task.ID]
+		row.Status, row.SkipReason = store.Skipped, s.reason
+		w.e.Log.Info("skipped: "+skipText(s), "pipeline", w.g.Pipeline.Code, "task", s.task.Code)
+		if w.e.Observer != nil {
+			w.e.Observer.TaskEnded(taskDocument(&row))
+		}
+	}
+	return nil
+}
+
+func skipText(s skipped) string {
+	var names []string
+	for _, e := range s.task.DependsOn {
+		name := e.TaskCode
+		if e.PipelineID != s.task.PipelineID {
+			name = e.PipelineCode + "." + e.TaskCode
+		}
+		names = append(names, name+" on "+e.Type)
+	}
+	why := "not enough dependencies hold"
+	switch s.reason {
+	case store.SkipUpstream:
+		why = "a task it depends on failed"
+	case store.SkipGate:
+		why = "a task of another pipeline is not ready"
+	}
+	return fmt.Sprintf("%s (%s)", why, strings.Join(names, ", "))
+}
+
+// beat keeps the leases of this process alive until ctx ends.
+func (w *work) beat(ctx context.Context) *sync.WaitGroup {
+	var beats sync.WaitGroup
+	beats.Add(1)
+	go func() {
+		defer beats.Done()
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := w.e.Store.Heartbeat(ctx, w.e.id, store.Lease); err != nil && ctx.Err() == nil {
+				w.e.Log.Warn("the Engine DB could not be told that this process lives: " + err.Error())
+			}
+		}
+	}()
+	return &beats
+}
+
+// end ends a run all of whose tasks have ended.
+func (w *work) end(ctx context.Context, owner string) (*RunDocument, error) {
+	rows, err := w.e.Store.TaskRuns(ctx, w.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]state, len(rows))
+	for i := range rows {
+		states[i] = rowState(&rows[i])
+	}
+	status, reason := outcome(states)
+	faultpoint.Hit("before run end")
+	err = w.e.Store.EndRun(ctx, store.RunEnd{RunID: w.run.ID, Owner: owner, Status: status, SkipReason: reason, Actor: w.e.Actor})
+	if err != nil {
+		return nil, err
+	}
+	faultpoint.Hit("after run end")
+	run, err := w.e.Store.RunByID(ctx, w.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	doc := runDocument(run, rows)
+	w.e.Log.Info(fmt.Sprintf("run %d ended %s", run.ID, run.Status), "pipeline", w.g.Pipeline.Code)
+	if w.e.Observer != nil {
+		w.e.Observer.RunEnded(doc)
+	}
+	return doc, failure(doc)
+}
+
+// failure is the error of a run that FAILED, nil otherwise.
+func failure(doc *RunDocument) error {
+	if doc.Status != store.Failed {
+		return nil
+	}
+	var failed []string
+	for _, t := range doc.Tasks {
+		if t.Status == store.Failed || t.Status == store.Cancelled {
+			failed = append(failed, t.Task)
+		}
+	}
+	names := strings.Join(failed, ", ")
+	if len(failed) > 5 {
+		names = strings.Join(failed[:5], ", ") + ", …"
+	}
+	err := fault.New(fault.RunFailed, "run %d of pipeline %s failed: %d of %d tasks failed (%s)", doc.PipelineRunID, doc.Pipeline, len(failed), len(doc.Tasks), names).
+		WithHint("etl-craft run --pipeline %s --run-id %d", doc.Pipeline, doc.PipelineRunID)
+	err.Pipeline = doc.Pipeline
+	return err
+}
