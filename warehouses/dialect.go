@@ -49,7 +49,6 @@ type Dialect struct {
 
 	BigInt, HashKeyType, UserType, FlagType, InstantType SQL // types of the columns the engine adds
 	TempOptions                                          SQL // between the name of a temporary table and AS
-	RowPointer                                           SQL // pseudo column that tells rows of a scratch table apart
 	WholeRow                                             SQL // expression over the row alias s, distinct when rows differ in any column
 	ByteOrder                                            SQL // suffix that orders text by its bytes
 

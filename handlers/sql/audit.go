@@ -71,8 +71,7 @@ func columnType(d *warehouses.Dialect, name string) warehouses.SQL {
 type stamps struct {
 	pipelineID, pipelineRunID, taskRunID warehouses.SQL
 	instant, user                        warehouses.SQL
-	token                                string // with the task run id, in the names of scratch tables
-	scratch                              string // "412_9f3a"
+	scratch                              string // end of scratch tables' names: "412_9f3a"
 }
 
 // inserted are the values of a new row; hash is the expression of its hash.

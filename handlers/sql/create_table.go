@@ -62,7 +62,7 @@ func carried(s warehouses.SQL) string {
 	switch first, _, _ := strings.Cut(string(s), " "); first {
 	case "COMMENT":
 		return "the comment"
-	case "GRANT":
+	case "GRANT", "REVOKE":
 		return "a grant"
 	default:
 		return "the owner"

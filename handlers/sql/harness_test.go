@@ -2,20 +2,29 @@ package sql
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/handlers"
 	"github.com/etl-craft/etl-craft/locks"
 	"github.com/etl-craft/etl-craft/warehouses"
 	"github.com/etl-craft/etl-craft/warehouses/duckdb"
+	"github.com/etl-craft/etl-craft/warehouses/postgres"
 )
 
-// params is a task's parameters, as pairs.
+// taskParams are a task's parameters.
 type taskParams map[string]string
 
 func task(pairs ...string) taskParams {
@@ -44,23 +53,87 @@ type bench struct {
 	env     *handlers.Env
 	records map[store.TargetName]store.TargetRecord
 	last    int64
+	// same replaces what differs from one server to the next, so that golden files can be compared.
+	same func(string) string
 }
 
-func newBench(t *testing.T) *bench {
+// backend opens an empty warehouse of its own for a test.
+type backend struct {
+	name string
+	open func(t *testing.T) (w warehouses.Warehouse, same func(string) string)
+}
+
+func backends(t *testing.T) []backend {
+	all := []backend{{"duckdb", func(t *testing.T) (warehouses.Warehouse, func(string) string) {
+		w, err := duckdb.Open(duckdb.Options{Path: filepath.Join(t.TempDir(), "warehouse.duckdb")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w, func(text string) string { return text }
+	}}}
+	servers := os.Getenv("ETL_CRAFT_TEST_POSTGRES")
+	if servers == "" {
+		if os.Getenv("CI") == "true" {
+			t.Error("ETL_CRAFT_TEST_POSTGRES names no PostgreSQL server")
+		}
+		t.Log("without PostgreSQL: ETL_CRAFT_TEST_POSTGRES names no server")
+		return all
+	}
+	for i, address := range strings.Split(servers, ",") {
+		all = append(all, backend{fmt.Sprintf("postgres%d", i+1), func(t *testing.T) (warehouses.Warehouse, func(string) string) {
+			return openDatabase(t, address)
+		}})
+	}
+	return all
+}
+
+var databases atomic.Int64
+
+// openDatabase makes a database for one test.
+func openDatabase(t *testing.T, address string) (warehouses.Warehouse, func(string) string) {
 	t.Helper()
-	dir := t.TempDir()
-	w, err := duckdb.Open(duckdb.Options{Path: filepath.Join(dir, "warehouse.duckdb")})
+	ctx := context.Background()
+	admin, err := pgx.Connect(ctx, address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := fmt.Sprintf("golden_%d_%d", os.Getpid(), databases.Add(1))
+	if _, err := admin.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+		_ = admin.Close(ctx)
+	})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	w, err := postgres.Open(postgres.Options{URL: u.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, func(text string) string {
+		return targetKey.ReplaceAllString(strings.ReplaceAll(text, name, "warehouse"), "pg_advisory_xact_lock(<target key>)")
+	}
+}
+
+var targetKey = regexp.MustCompile(`pg_advisory_xact_lock\(-?\d+\)`)
+
+func newBench(t *testing.T, on backend) *bench {
+	t.Helper()
+	w, same := on.open(t)
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	b := &bench{t: t, records: map[store.TargetName]store.TargetRecord{}, last: 400}
+	b := &bench{t: t, records: map[store.TargetName]store.TargetRecord{}, last: 400, same: same}
 	b.env = &handlers.Env{
-		ProjectDir: dir, Dialect: w.Dialect(), Warehouse: w, CountTarget: true, CreateSchemas: true, TableFormat: warehouses.FormatNative, Database: "warehouse",
+		ProjectDir: t.TempDir(), Dialect: w.Dialect(), Warehouse: w, CountTarget: true, CreateSchemas: true, TableFormat: warehouses.FormatNative, Database: "warehouse",
 		TargetRecord: func(_ context.Context, n store.TargetName) (store.TargetRecord, error) { return b.records[n], nil },
 	}
 	return b

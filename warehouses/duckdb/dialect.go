@@ -29,8 +29,7 @@ var Dialect = &warehouses.Dialect{
 	UserType:      "VARCHAR",
 	FlagType:      "VARCHAR",
 	InstantType:   "TIMESTAMPTZ",
-	RowPointer:    "rowid",
-	WholeRow:      "s",
+	WholeRow:      "row(*COLUMNS(s.*))", // not s, which would be a column of that name
 	ByteOrder:     " COLLATE C",
 	Sequences:     true,
 	RowID:         rowID,

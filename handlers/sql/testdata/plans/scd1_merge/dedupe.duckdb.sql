@@ -42,7 +42,7 @@ FROM (
   FROM (
     SELECT
       "customer_id",
-      s AS etl_row,
+      row(*COLUMNS(s.*)) AS etl_row,
       rank() OVER (PARTITION BY "customer_id" ORDER BY "updated_at" DESC NULLS FIRST, "email" COLLATE C NULLS LAST) AS etl_rank
     FROM "etl_stage_<task_run_id>_<token>" AS s
   ) AS ranked
@@ -52,17 +52,10 @@ FROM (
 ) AS ties;
 
 -- 7 keep one row per key (only if repeated keys > 0)
-DELETE FROM "etl_stage_<task_run_id>_<token>"
-WHERE rowid IN (
-  SELECT etl_pointer
-  FROM (
-    SELECT
-      rowid AS etl_pointer,
-      row_number() OVER (PARTITION BY "customer_id" ORDER BY "updated_at" DESC NULLS FIRST, "email" COLLATE C NULLS LAST) AS etl_rank
-    FROM "etl_stage_<task_run_id>_<token>"
-  ) AS ranked
-  WHERE etl_rank > 1
-);
+CREATE OR REPLACE TEMP TABLE "etl_stage_<task_run_id>_<token>" AS
+SELECT *
+FROM "etl_stage_<task_run_id>_<token>"
+QUALIFY row_number() OVER (PARTITION BY "customer_id" ORDER BY "updated_at" DESC NULLS FIRST, "email" COLLATE C NULLS LAST) = 1;
 
 -- 8 classify
 -- one row for each new or changed key

@@ -1,0 +1,2 @@
+-- DROP_TABLE warehouse.sales.orders
+-- note: the target does not exist

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDependencies fails when docs/dependencies.md lacks a module that go.mod requires directly, or its version.
+func TestDependencies(t *testing.T) {
+	root := filepath.Join("..", "..")
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "dependencies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := map[string]bool{}
+	for line := range strings.Lines(string(mod)) {
+		words := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(words) != 2 || !strings.HasPrefix(words[1], "v") {
+			continue // not a requirement, or an indirect one, which has a comment
+		}
+		direct[words[0]] = true
+		if want := "| `" + words[0] + "` | " + words[1] + " |"; !strings.Contains(string(page), want) {
+			t.Errorf("docs/dependencies.md lacks %s", want)
+		}
+	}
+	if len(direct) == 0 {
+		return // before `go mod tidy`, go.mod calls all of them indirect
+	}
+	for _, row := range strings.Split(string(page), "\n| `")[1:] {
+		if module, _, _ := strings.Cut(row, "`"); !direct[module] {
+			t.Errorf("docs/dependencies.md has %s, which go.mod does not require directly", module)
+		}
+	}
+}

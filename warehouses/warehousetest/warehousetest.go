@@ -1,0 +1,42 @@
+// Package warehousetest is the suite that every dialect passes against a real server. It runs the SQL handler and
+// compares each row it leaves, and each count it reports, with a slow reference of the eight actions (oracle.go) that
+// shares no code with the product.
+package warehousetest
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/etl-craft/etl-craft/handlers"
+)
+
+var (
+	sequences = flag.Int("sequences", 300, "random change sequences for each dialect")
+	seed      = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random change sequences")
+)
+
+// Backend is one warehouse to test.
+type Backend struct {
+	Name string
+	// Open gives the environment of the warehouse; the suite fills in what the Engine DB knows of targets. The
+	// warehouse is closed by the test's cleanup.
+	Open func(t *testing.T) *handlers.Env
+	// HashTypes names the types of columns of testdata/hash_values.csv that only some warehouses have: char8, ts_s,
+	// ts_ms, ts_ns.
+	HashTypes map[string]string
+	// Failing is a SELECT of one column "id" that is only found to fail while it runs.
+	Failing string
+	// OtherTypes are columns of the warehouse's own types, as they stand in a SELECT: arrays, JSON and the like.
+	OtherTypes string
+}
+
+// Run runs the suite.
+func Run(t *testing.T, b Backend) {
+	env := b.Open(t)
+	for _, c := range directed {
+		t.Run(c.name, func(t *testing.T) { c.test(newBench(t, env, b)) })
+	}
+	t.Run("hash_values", func(t *testing.T) { hashValues(t, env, b) })
+	t.Run("sequences", func(t *testing.T) { randomSequences(t, env, b) })
+}
