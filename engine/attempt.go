@@ -34,7 +34,6 @@ const recordPatience = 45 * time.Second
 type attemptEnd struct {
 	taskID int64
 	state  state
-	doc    TaskDocument
 	fault  *fault.Error // why the task failed, nil otherwise
 	err    error        // why the run cannot go on
 }
@@ -67,13 +66,9 @@ func (w *work) attempt(ctx context.Context, t *store.Task, siblings map[string]s
 	if x.timeout, end.err = w.timeout(t); end.err != nil {
 		return end
 	}
-	earlier, err := w.e.Store.Attempts(ctx, row.ID)
-	if err != nil {
-		end.err = err
-		return end
-	}
-	path := w.logPath(t, len(earlier)+1)
+	path := w.logPath(t, row.Attempts+1)
 	durable := context.WithoutCancel(ctx)
+	var err error
 	x.attempt, err = w.e.Store.StartAttempt(durable, store.StartAttempt{
 		TaskRunID: row.ID, Owner: w.e.id, Host: w.e.host, PID: os.Getpid(), LogPath: path, TargetObject: w.target(t), Actor: w.e.Actor,
 	})
@@ -89,8 +84,15 @@ func (w *work) attempt(ctx context.Context, t *store.Task, siblings map[string]s
 	}
 
 	var result handlers.Result
-	x.log, err = w.e.openLog(path, slog.Int64("task_run_id", row.ID), slog.String("pipeline", w.g.Pipeline.Code),
-		slog.String("task", t.Code), slog.Int("attempt", x.attempt.Number))
+	var earlier []store.Attempt
+	if x.attempt.Number > 1 {
+		earlier, err = w.e.Store.Attempts(durable, row.ID)
+		earlier = earlier[:max(0, len(earlier)-1)] // the last one is this one
+	}
+	if err == nil {
+		x.log, err = w.e.openLog(path, slog.Int64("task_run_id", row.ID), slog.String("pipeline", w.g.Pipeline.Code),
+			slog.String("task", t.Code), slog.Int("attempt", x.attempt.Number))
+	}
 	if err == nil {
 		w.e.Log.Info("started", "pipeline", w.g.Pipeline.Code, "task", t.Code, "attempt", x.attempt.Number)
 		result, err = x.run(ctx, earlier, siblings)
@@ -100,11 +102,12 @@ func (w *work) attempt(ctx context.Context, t *store.Task, siblings map[string]s
 	faultpoint.Hit("before outcome")
 	end.err = x.record(durable, out)
 	faultpoint.Hit("after outcome")
-	release := errors.Join(x.release(), x.log.close())
+	close(x.finished)
+	x.watches.Wait()
 	if end.err != nil {
-		return end
+		return end // with its locks, which nobody may have before the outcome is known
 	}
-	end.err = release
+	end.err = errors.Join(x.release(), x.log.close())
 	end.state = state{status: out.TaskStatus}
 	if out.TaskCounts.Written != nil {
 		end.state.written = *out.TaskCounts.Written
@@ -112,7 +115,7 @@ func (w *work) attempt(ctx context.Context, t *store.Task, siblings map[string]s
 	if out.TaskStatus == store.Failed {
 		end.fault = fault.As(err)
 	}
-	end.doc = x.tell(out)
+	x.tell(out)
 	return end
 }
 
@@ -293,7 +296,7 @@ func (x *execution) outcome(run context.Context, result handlers.Result, err err
 	}
 	f := fault.As(err)
 	o.Status, o.TaskStatus, o.Retryable = store.Failed, store.Failed, f.Retryable
-	o.ErrorCode, o.Error, o.ErrorStep, o.ErrorHint = string(f.Code), oneLine(f.Message), f.Step, f.Hint
+	o.ErrorCode, o.Error, o.ErrorStep, o.ErrorHint = string(f.Code), oneLine(f.Error()), f.Step, f.Hint
 	switch {
 	case run.Err() != nil:
 		o.Status, o.TaskStatus = store.Cancelled, x.w.afterInterrupt()
@@ -327,8 +330,6 @@ func (x *execution) record(ctx context.Context, o store.Outcome) error {
 }
 
 func (x *execution) release() error {
-	close(x.finished)
-	x.watches.Wait()
 	var errs []error
 	for _, lock := range x.locks {
 		errs = append(errs, lock.Release())
@@ -336,23 +337,21 @@ func (x *execution) release() error {
 	return errors.Join(errs...)
 }
 
-// tell says how the attempt ended, in its log and to those who watch.
-func (x *execution) tell(o store.Outcome) TaskDocument {
+// tell says to those who watch how the attempt ended.
+func (x *execution) tell(o store.Outcome) {
+	log := x.w.e.Log.With("pipeline", x.w.g.Pipeline.Code, "task", x.task.Code, "attempt", x.attempt.Number)
+	if o.Status == store.Success {
+		log.Info(fmt.Sprintf("succeeded (%.2fs)", time.Since(*x.attempt.StartedAt).Seconds()))
+	} else {
+		log.Error(fmt.Sprintf("%s: %s: %s", strings.ToLower(o.Status), o.ErrorCode, o.Error))
+	}
+	if x.w.e.Observer == nil {
+		return
+	}
 	row := *x.row
 	now := time.Now().UTC()
 	row.Status, row.SkipReason, row.Attempts, row.Counts = o.TaskStatus, "", x.attempt.Number, o.TaskCounts
 	row.ErrorCode, row.Error, row.ErrorStep, row.ErrorHint = o.ErrorCode, o.Error, o.ErrorStep, o.ErrorHint
 	row.TargetName, row.StartedAt, row.EndedAt = x.w.target(x.task), x.attempt.StartedAt, &now
-	doc := taskDocument(&row)
-	log := x.w.e.Log.With("pipeline", x.w.g.Pipeline.Code, "task", x.task.Code, "attempt", x.attempt.Number)
-	switch o.Status {
-	case store.Success:
-		log.Info(fmt.Sprintf("succeeded (%.2fs)", time.Since(*x.attempt.StartedAt).Seconds()))
-	default:
-		log.Error(fmt.Sprintf("%s: %s: %s", strings.ToLower(o.Status), o.ErrorCode, o.Error))
-	}
-	if x.w.e.Observer != nil {
-		x.w.e.Observer.TaskEnded(doc)
-	}
-	return doc
+	x.w.e.Observer.TaskEnded(taskDocument(&row))
 }

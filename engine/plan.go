@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/etl-craft/etl-craft/engine/store"
@@ -93,9 +94,14 @@ func (e *Engine) planOnline(ctx context.Context, g *store.Graph, order []*store.
 	plan := func(t *store.Task) (*warehouses.Plan, error) {
 		return e.handlers[t.Handler].Plan(ctx, env, handlerTask(g, t), date, session)
 	}
-	var made []*store.Task // their tables exist in the session
+	var made []*store.Task           // their tables exist in the session
+	unplanned := map[string]string{} // target -> the first task that would write it and could not be planned
 	for _, t := range order {
 		p, failed := plan(t)
+		target := strings.ToLower(qualified(env, t.Params["TARGET_OBJECT"]))
+		if by := unplanned[target]; by != "" && fault.Has(failed, fault.TargetMissing) {
+			p, failed = &warehouses.Plan{Target: target, BlockedBy: by}, nil
+		}
 		if ctx.Err() != nil || fault.Has(failed, fault.WarehouseDown) {
 			return nil, nil, failed
 		}
@@ -103,6 +109,9 @@ func (e *Engine) planOnline(ctx context.Context, g *store.Graph, order []*store.
 			made = append(made, t)
 		} else if err := again(ctx, session, made, plan); err != nil {
 			return nil, nil, err
+		}
+		if unplanned[target] == "" && (failed != nil || p.BlockedBy != "") {
+			unplanned[target] = t.Code
 		}
 		if failed != nil && refused == nil {
 			known := fault.As(failed)

@@ -71,7 +71,7 @@ func (e *Engine) remoteTask(ctx context.Context, g *store.Graph, run *store.Run,
 	if err := e.mayStart(ctx, g, c); err != nil {
 		return nil, err
 	}
-	if err := e.connect(ctx); err != nil {
+	if err := e.connectUnlessStopped(ctx); err != nil {
 		return nil, err
 	}
 	w, err := e.newWork(ctx, g)

@@ -32,6 +32,9 @@ func (e *Engine) Run(ctx context.Context, req RunRequest) (*RunDocument, error) 
 	var doc *RunDocument
 	err = e.audited(ctx, store.ActionRecord{Command: "run", Arguments: string(arguments), PipelineID: g.Pipeline.ID}, func() (err error) {
 		doc, err = e.run(ctx, g, req)
+		if e.stopped(ctx) && (errors.Is(err, context.Canceled) || fault.Has(err, fault.WarehouseDown)) {
+			err = interrupted(g.Pipeline.Code)
+		}
 		return err
 	})
 	if err != nil && !fault.Has(err, fault.RunFailed) {
@@ -50,7 +53,7 @@ func inPipeline(err error, pipeline string) error {
 }
 
 func (e *Engine) run(ctx context.Context, g *store.Graph, req RunRequest) (*RunDocument, error) {
-	if g.PausedBy != "" {
+	if g.PausedBy != "" && !req.FinalizeOnly {
 		return nil, fault.New(fault.Paused, "pipeline %s is paused by %s: %s", g.Pipeline.Code, g.PausedBy, g.PauseWhy)
 	}
 	if e.remote() {
@@ -180,8 +183,10 @@ func (e *Engine) carryOut(ctx context.Context, g *store.Graph, c choice) (*RunDo
 	if err := e.mayStart(ctx, g, c); err != nil {
 		return nil, err
 	}
-	if err := e.connectFor(ctx, g); err != nil {
-		return nil, err
+	if len(g.Tasks) > 0 {
+		if err := e.connectUnlessStopped(ctx); err != nil {
+			return nil, err
+		}
 	}
 	w, err := e.newWork(ctx, g)
 	if err != nil {
@@ -259,11 +264,19 @@ func invalid(pipeline string, problems []fault.Problem) error {
 	return err
 }
 
-// connectFor opens the warehouse when there is something to run in it.
-func (e *Engine) connectFor(ctx context.Context, g *store.Graph) error {
-	if len(g.Tasks) == 0 {
-		return nil
-	}
+// connectUnlessStopped connects to the warehouse, but waits for it no longer than new work may start.
+func (e *Engine) connectUnlessStopped(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	connected := make(chan struct{})
+	defer close(connected)
+	go func() {
+		select {
+		case <-e.Stop:
+			cancel()
+		case <-connected:
+		}
+	}()
 	return e.connect(ctx)
 }
 
@@ -300,7 +313,7 @@ func (e *Engine) take(ctx context.Context, g *store.Graph, c choice, owner strin
 		if err != nil {
 			return nil, err
 		}
-	} else if owner != "" || c.run.OwnerID != "" {
+	} else if owner != "" || c.run.OwnerID != "" || c.run.Status == store.Queued {
 		if err := e.Store.ClaimRun(ctx, c.run.ID, e.id, c.run.OwnerID); err != nil {
 			return nil, err
 		}

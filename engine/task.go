@@ -29,7 +29,7 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := e.connect(ctx); err != nil {
+	if err := e.connectUnlessStopped(ctx); err != nil {
 		return nil, err
 	}
 	w, err := e.newWork(ctx, g)
@@ -204,7 +204,8 @@ func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.C
 	case end.state.status == store.InProgress:
 		return nil, fault.New(fault.TaskState, "task %s was started by another process", task.Code)
 	case ctx.Err() != nil && end.state.status != store.Success:
-		return nil, interrupted(w.g.Pipeline.Code)
+		return nil, fault.New(fault.Interrupted, "interrupted").
+			WithHint("etl-craft run --pipeline %s --task %s --run-id %d", w.g.Pipeline.Code, task.Code, w.run.ID)
 	}
 	durable := context.WithoutCancel(ctx)
 	if err := then(durable); err != nil {

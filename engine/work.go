@@ -72,6 +72,14 @@ func (w *work) runAll(ctx context.Context) (*RunDocument, error) {
 		w.e.Observer.RunStarted(doc)
 	}
 	stop, err := w.loop(ctx)
+	for err == nil && !stop && w.flow.running > 0 {
+		// Tasks run in other processes. Those that have ended meanwhile may let others start.
+		elsewhere := w.flow.running
+		if err = w.load(ctx); err != nil || w.flow.running == elsewhere {
+			break
+		}
+		stop, err = w.loop(ctx)
+	}
 	switch {
 	case err != nil:
 		return nil, err

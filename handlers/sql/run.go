@@ -192,7 +192,7 @@ func (r *run) settle(ctx context.Context) (store.Counts, error) {
 func (r *run) committed(ctx context.Context, e store.Attempt) (bool, error) {
 	d := r.env.Dialect
 	target := d.Table(r.in.target)
-	if value(e.Planned.Written) == 0 {
+	if value(e.Planned.Written) == 0 || r.sp.Hard && e.Witness == "" { // a hard delete without ROW_ID leaves no trace
 		return false, nil
 	}
 	if err := r.session.Begin(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -139,17 +140,17 @@ func TestKilledAnywhere(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			ready := project(t, s)
-			calm := clone(t, ready)
-			trace := filepath.Join(calm, "points")
-			etl(t, calm, "", "run", "--pipeline", "ACT", "--run-date", "2026-09-01", "trace="+trace)
-			want := observe(t, calm)
+			dir := project(t, s)
+			files := remember(t, dir)
+			trace := filepath.Join(t.TempDir(), "points")
+			etl(t, dir, "", "run", "--pipeline", "ACT", "--run-date", "2026-09-01", "trace="+trace)
+			want := observe(t, dir)
 			points := passed(t, trace)
 			if len(points) < 10 {
 				t.Fatalf("only %d points were passed: %v", len(points), points)
 			}
 			for _, p := range points {
-				dir := clone(t, ready)
+				files.restore(t, dir)
 				out, err := command(dir, "kill="+p, "run", "--pipeline", "ACT", "--run-date", "2026-09-01").CombinedOutput()
 				var exit *exec.ExitError
 				if !errors.As(err, &exit) || exit.ExitCode() != -1 {
@@ -159,7 +160,6 @@ func TestKilledAnywhere(t *testing.T) {
 				if diff := cmp.Diff(want, observe(t, dir)); diff != "" {
 					t.Errorf("killed at %s (- undisturbed, + after going on):\n%s", p, diff)
 				}
-				_ = os.RemoveAll(dir)
 			}
 		})
 	}
@@ -207,13 +207,40 @@ func etl(t *testing.T, dir, fault string, args ...string) string {
 	return string(out)
 }
 
-func clone(t *testing.T, dir string) string {
+// snapshot is the text of every file of a project.
+type snapshot map[string][]byte
+
+func remember(t *testing.T, dir string) snapshot {
 	t.Helper()
-	to := filepath.Join(t.TempDir(), "project")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+	files := snapshot{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return to
+	return files
+}
+
+// restore writes the files in place, because a DuckDB file is known by its inode.
+func (files snapshot) restore(t *testing.T, dir string) {
+	t.Helper()
+	for path := range remember(t, dir) {
+		if _, ok := files[path]; !ok {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for path, text := range files {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func warehouse(t *testing.T, dir, statements string) {

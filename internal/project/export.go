@@ -46,7 +46,7 @@ func Export(dir string, graphs []*store.Graph) ([]string, error) {
 			return nil, fault.New(fault.FileInvalid, "%s cannot be read: %w", path, err)
 		}
 		if !sameMeaning(existing, FromGraph(g)) {
-			return nil, fault.New(fault.Usage, "%s exists and says something else than the Engine DB", path).
+			return nil, fault.New(fault.FileExists, "%s exists and says something else than the Engine DB", path).
 				WithHint("remove it, or export to another folder")
 		}
 	}

@@ -169,7 +169,7 @@ func TestExportKeepsWhatIsThere(t *testing.T) {
 
 	p.Tasks[0].Params["TARGET_OBJECT"] = "staging.other"
 	_, err := project.Export(dir, []*store.Graph{graph(q), graph(p)})
-	if !fault.Has(err, fault.Usage) || !strings.Contains(err.Error(), path) {
+	if !fault.Has(err, fault.FileExists) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
 	if text, _ := os.ReadFile(path); string(text) != documented {

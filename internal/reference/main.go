@@ -1,4 +1,4 @@
-// Command reference writes the pages of docs/reference from the code: parameters, error codes, keys of the two kinds
+// Command reference writes the pages of docs/reference from the code: commands, parameters, error codes, keys of the two kinds
 // of YAML files and the columns that the engine adds. Run it in the repository's root:
 //
 //	go run ./internal/reference
@@ -39,7 +39,12 @@ func pages() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	commands, err := commandsPage()
+	if err != nil {
+		return nil, err
+	}
 	return map[string]string{
+		"commands.md":       commands,
 		"parameters.md":     parametersPage(),
 		"errors.md":         errorsPage(),
 		"configuration.md":  configurationPage(),

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -36,6 +38,7 @@ const (
 // any descriptor of it would drop DuckDB's lock.
 type warehouse struct {
 	options Options
+	name    string // the file's database: its name without the extension
 	turn    *turn
 
 	mu       sync.Mutex
@@ -55,10 +58,14 @@ func Open(o Options) (warehouses.Warehouse, error) {
 		return nil, err
 	}
 	o.Path = path
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if slices.Contains([]string{"memory", "system", "temp"}, strings.ToLower(name)) {
+		return nil, fault.New(fault.ConfigInvalid, "DuckDB keeps the name %s for itself, so no warehouse file can have it: %s", name, path).WithHint("rename the file")
+	}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return nil, fault.New(fault.WarehouseDown, "the folder of the DuckDB file %s does not exist", path).WithHint("mkdir -p %s", filepath.Dir(path))
 	}
-	return &warehouse{options: o, turn: newTurn(path), changed: make(chan struct{})}, nil
+	return &warehouse{options: o, name: name, turn: newTurn(path), changed: make(chan struct{})}, nil
 }
 
 func (w *warehouse) Dialect() *warehouses.Dialect { return Dialect }
@@ -157,18 +164,34 @@ func (w *warehouse) connect(ctx context.Context) (*sql.DB, error) {
 	if w.options.MemoryLimit != "" {
 		q.Set("memory_limit", w.options.MemoryLimit)
 	}
-	dsn := w.options.Path
-	if len(q) > 0 {
-		dsn += "?" + q.Encode()
+	// The file is attached to an empty instance and not opened as its main database, because DuckDB 1.5 cannot replay a
+	// log with an ALTER of a table that has a DEFAULT of its own before there is a default database: a crash after
+	// SCHEMA_EVOLUTION would leave a file that nothing opens (duckdb issues 20543 and 22124).
+	setUp := []string{
+		"SET TimeZone = 'UTC'",
+		"ATTACH IF NOT EXISTS " + string(Dialect.Text(w.options.Path)) + " AS " + string(Dialect.Ident(w.name)),
+		"USE " + string(Dialect.Ident(w.name)),
 	}
 	deadline := time.Now().Add(outsiders)
 	for {
-		connector, err := duckdb.NewConnector(dsn, func(c driver.ExecerContext) error {
-			_, err := c.ExecContext(context.Background(), "SET TimeZone = 'UTC'", nil)
-			return err
+		connector, err := duckdb.NewConnector("?"+q.Encode(), func(c driver.ExecerContext) error {
+			for _, statement := range setUp {
+				if _, err := c.ExecContext(context.Background(), statement, nil); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
-		if err == nil {
-			return sql.OpenDB(connector), nil
+		if err != nil {
+			return nil, unreachable(w.options.Path, err)
+		}
+		db := sql.OpenDB(connector)
+		if err = db.PingContext(ctx); err == nil {
+			return db, nil
+		}
+		_ = db.Close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		var e *duckdb.Error
 		if !errors.As(err, &e) || e.Type != duckdb.ErrorTypeIO {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ func TestMain(m *testing.M) {
 	case "insert":
 		insertRows(os.Getenv("DUCKDB_TEST_FILE"), os.Getenv("DUCKDB_TEST_NAME"))
 		os.Exit(0)
+	case "alter":
+		alterAndDie(os.Getenv("DUCKDB_TEST_FILE"))
 	case "hold":
 		db, err := sql.Open("duckdb", os.Getenv("DUCKDB_TEST_FILE"))
 		if err == nil {
@@ -156,6 +159,46 @@ func TestAnotherProgramHoldsTheFile(t *testing.T) {
 	defer func() { outsiders = 5 * time.Second }()
 	if _, err := openWarehouse(t, file).Session(ctx); !fault.Has(err, fault.WarehouseLocked) {
 		t.Errorf("got %v, want WAREHOUSE_LOCKED", err)
+	}
+}
+
+// alterAndDie evolves a table as SCHEMA_EVOLUTION does, and is killed before anything but the log was written.
+func alterAndDie(file string) {
+	w, err := Open(Options{Path: file})
+	if err != nil {
+		panic(err)
+	}
+	s, err := w.Session(ctx)
+	if err != nil {
+		panic(err)
+	}
+	for _, text := range []warehouses.SQL{
+		"CREATE SEQUENCE numbers", `CREATE TABLE t (a INTEGER, row_id BIGINT DEFAULT nextval('"main"."numbers"'))`, "INSERT INTO t (a) VALUES (1)",
+		"BEGIN", "ALTER TABLE t ADD COLUMN b INTEGER", "DELETE FROM t", "INSERT INTO t (a, b) VALUES (2, 3)", "COMMIT",
+	} {
+		if _, err := s.Exec(ctx, text); err != nil {
+			panic(err)
+		}
+	}
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+}
+
+func TestFileOpensAfterACrashBehindAnAlter(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "w.duckdb")
+	if err := other(t, "alter", file, "").Run(); err == nil {
+		t.Fatal("the process was to kill itself")
+	}
+	rows, err := openSession(t, openWarehouse(t, file)).Rows(ctx, "SELECT a, b, row_id FROM t", 5)
+	if err != nil || len(rows) != 1 || rows[0][1] != "3" {
+		t.Errorf("rows %v, %v", rows, err)
+	}
+}
+
+func TestNamesThatDuckDBKeeps(t *testing.T) {
+	for _, name := range []string{"memory.duckdb", "TEMP.db", "system"} {
+		if _, err := Open(Options{Path: filepath.Join(t.TempDir(), name)}); !fault.Has(err, fault.ConfigInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

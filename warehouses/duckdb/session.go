@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
 
@@ -220,7 +221,7 @@ func (s *session) Rows(ctx context.Context, query warehouses.SQL, limit int, arg
 		return nil, s.failed(ctx, err)
 	}
 	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
+	columns, err := rows.ColumnTypes()
 	if err != nil {
 		return nil, err
 	}
@@ -236,14 +237,24 @@ func (s *session) Rows(ctx context.Context, query warehouses.SQL, limit int, arg
 		}
 		texts := make([]string, len(columns))
 		for i, v := range values {
-			texts[i] = "NULL"
-			if v != nil {
-				texts[i] = fmt.Sprint(v)
-			}
+			texts[i] = valueText(v, columns[i].DatabaseTypeName())
 		}
 		out = append(out, texts)
 	}
 	return out, s.failed(ctx, rows.Err())
+}
+
+func valueText(v any, typ string) string {
+	instant, ok := v.(time.Time)
+	switch {
+	case v == nil:
+		return "NULL"
+	case ok && typ == "DATE":
+		return instant.Format(time.DateOnly)
+	case ok:
+		return instant.Format("2006-01-02 15:04:05.999999")
+	}
+	return fmt.Sprint(v)
 }
 
 func (s *session) Close() error {

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/nearest"
+)
+
+func (p *program) completionCommand() *cli.Command {
+	return &cli.Command{
+		Name: "completion", Usage: "prints a script that completes commands and flags in a shell", ArgsUsage: "bash|zsh|fish",
+		Description: "source <(etl-craft completion bash)\nsource <(etl-craft completion zsh)\netl-craft completion fish | source",
+		Action: func(c *cli.Context) error {
+			scripts := map[string]func([]completed) string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}
+			shell := c.Args().First()
+			script, ok := scripts[shell]
+			if !ok {
+				err := fault.New(fault.Usage, "there is no completion for %q; it takes bash, zsh, fish", shell)
+				if near := nearest.Of(shell, []string{"bash", "zsh", "fish"}); near != "" {
+					return err.WithHint("etl-craft completion %s", near)
+				}
+				return err
+			}
+			return p.out.print(script(completions(p.commands())))
+		},
+	}
+}
+
+// completed is what may follow a command: words, and flags with their meaning.
+type completed struct {
+	name  string // "run", "config show"; "" for the program itself
+	words [][2]string
+	flags [][2]string
+}
+
+func completions(commands []*cli.Command) []completed {
+	program := completed{flags: completedFlags(nil)}
+	all := []completed{program}
+	for _, c := range commands {
+		all[0].words = append(all[0].words, [2]string{c.Name, c.Usage})
+		one := completed{name: c.Name, flags: completedFlags(c.Flags)}
+		if strings.Contains(c.ArgsUsage, "|") {
+			for _, word := range strings.Split(c.ArgsUsage, "|") {
+				one.words = append(one.words, [2]string{word, ""})
+			}
+		}
+		for _, sub := range c.Subcommands {
+			one.words = append(one.words, [2]string{sub.Name, sub.Usage})
+			all = append(all, completed{name: c.Name + " " + sub.Name, flags: completedFlags(sub.Flags)})
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func completedFlags(own []cli.Flag) [][2]string {
+	var out [][2]string
+	for _, f := range append(own[:len(own):len(own)], globalFlags()...) {
+		_, usage := placeholder(f.(cli.DocGenerationFlag).GetUsage())
+		out = append(out, [2]string{"--" + f.Names()[0], usage})
+	}
+	return append(out, [2]string{"--help", "shows help"})
+}
+
+func namesOf(pairs ...[][2]string) string {
+	var names []string
+	for _, list := range pairs {
+		for _, pair := range list {
+			names = append(names, pair[0])
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// firstWords is a shell pattern of all commands.
+func firstWords(all []completed) string {
+	var names []string
+	for _, c := range all[0].words {
+		names = append(names, c[0])
+	}
+	return strings.Join(names, "|")
+}
+
+// bashScript finds the command among the words typed so far and offers what may follow it.
+func bashScript(all []completed) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# etl-craft completion for bash: source <(etl-craft completion bash)
+_etl_craft() {
+    local word command="" current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" offers=""
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case "$command:$word" in
+            :%s) command="$word" ;;
+            config:show|config:schema) command="$command $word" ;;
+        esac
+    done
+    case "$previous" in
+        --output|-o|--log-format) COMPREPLY=($(compgen -W "text json" -- "$current")); return ;;
+        --log-level) COMPREPLY=($(compgen -W "debug info warn error" -- "$current")); return ;;
+        --config) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    esac
+    case "$command" in
+`, strings.ReplaceAll(firstWords(all), "|", "|:"))
+	for _, c := range all {
+		fmt.Fprintf(&b, "        %q) offers=%q ;;\n", c.name, namesOf(c.words, c.flags))
+	}
+	b.WriteString(`    esac
+    COMPREPLY=($(compgen -W "$offers" -- "$current"))
+    case "$command" in
+        init|demo|export) [[ "$current" == -* ]] || COMPREPLY+=($(compgen -d -- "$current")) ;;
+    esac
+}
+complete -F _etl_craft etl-craft
+`)
+	return b.String()
+}
+
+func zshScript(all []completed) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `#compdef etl-craft
+# etl-craft completion for zsh: source <(etl-craft completion zsh)
+_etl_craft() {
+    local word command="" previous="${words[CURRENT-1]}"
+    local -a offers
+    for word in "${(@)words[2,CURRENT-1]}"; do
+        case "$command:$word" in
+            (:%s) command="$word" ;;
+            (config:show|config:schema) command="$command $word" ;;
+        esac
+    done
+    case "$previous" in
+        (--output|-o|--log-format) compadd text json; return ;;
+        (--log-level) compadd debug info warn error; return ;;
+        (--config) _files; return ;;
+    esac
+    case "$command" in
+`, strings.ReplaceAll(firstWords(all), "|", "|:"))
+	for _, c := range all {
+		fmt.Fprintf(&b, "        (%s) offers=(", quoted(c.name))
+		for _, pair := range append(c.words[:len(c.words):len(c.words)], c.flags...) {
+			offer := pair[0]
+			if pair[1] != "" {
+				offer += ":" + pair[1]
+			}
+			b.WriteString(" " + quoted(offer))
+		}
+		b.WriteString(" ) ;;\n")
+	}
+	b.WriteString(`    esac
+    _describe etl-craft offers
+    case "$command" in
+        (init|demo|export) _files -/ ;;
+    esac
+}
+compdef _etl_craft etl-craft
+`)
+	return b.String()
+}
+
+func fishScript(all []completed) string {
+	var b strings.Builder
+	b.WriteString("# etl-craft completion for fish: etl-craft completion fish | source\ncomplete -c etl-craft -f\n")
+	for _, c := range all {
+		condition := "__fish_use_subcommand"
+		if c.name != "" {
+			words := strings.Fields(c.name)
+			condition = "__fish_seen_subcommand_from " + strings.Join(words, "; and __fish_seen_subcommand_from ")
+		}
+		for _, pair := range c.words {
+			fmt.Fprintf(&b, "complete -c etl-craft -n %s -a %s -d %s\n", quoted(condition), pair[0], quoted(pair[1]))
+		}
+		for _, pair := range c.flags {
+			fmt.Fprintf(&b, "complete -c etl-craft -n %s -l %s -d %s\n", quoted(condition), strings.TrimPrefix(pair[0], "--"), quoted(pair[1]))
+		}
+	}
+	return b.String()
+}
+
+// quoted is a word between single quotes, for a shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+)
+
+// screen is stdout or stderr.
+type screen struct {
+	w        io.Writer
+	file     *os.File
+	terminal bool
+	colour   bool
+}
+
+func newScreen(file *os.File) *screen {
+	terminal := term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
+	_, plain := os.LookupEnv("NO_COLOR")
+	return &screen{w: file, file: file, terminal: terminal, colour: terminal && !plain}
+}
+
+func (s *screen) print(text string) error {
+	_, err := io.WriteString(s.w, text)
+	return err
+}
+
+// mustNot reports that stdout itself cannot be written, when nothing else can.
+func (s *screen) mustNot(err error) {
+	if err != nil {
+		fmt.Fprintln(s.w, "error: "+err.Error())
+	}
+}
+
+func (s *screen) json(doc any) error {
+	e := json.NewEncoder(s.w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(doc)
+}
+
+// paint colours text on a terminal.
+func (s *screen) paint(c text.Color, t string) string {
+	if !s.colour || t == "" {
+		return t
+	}
+	// The library's own switch looks at the wrong stream when only one of them is a terminal.
+	return c.EscapeSeq() + t + text.Reset.EscapeSeq()
+}
+
+var stateColours = map[string]text.Color{
+	"SUCCESS": text.FgGreen, "FAILED": text.FgRed, "FAIL": text.FgRed, "LOST": text.FgRed, "TIMED_OUT": text.FgRed,
+	"SKIPPED": text.FgYellow, "CANCELLED": text.FgYellow, "WARN": text.FgYellow, "IN_PROGRESS": text.FgCyan,
+}
+
+func (s *screen) state(name string) string {
+	if c, ok := stateColours[name]; ok {
+		return s.paint(c, name)
+	}
+	return name
+}
+
+// number marks the heading of a column that holds numbers, which stand to the right.
+const number = ">"
+
+// table lays rows out under headings, without borders. A heading that begins with ">" has numbers below it.
+func (s *screen) table(headings []string, rows [][]string) string {
+	t := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	style.Format.Header = text.FormatDefault
+	t.SetStyle(style)
+	var header table.Row
+	var configs []table.ColumnConfig
+	for i, h := range headings {
+		name, right := strings.CutPrefix(h, number)
+		header = append(header, name)
+		if right {
+			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+	}
+	t.SetColumnConfigs(configs)
+	t.AppendHeader(header)
+	for _, r := range rows {
+		row := make(table.Row, len(r))
+		for i, cell := range r {
+			row[i] = strings.Join(strings.Fields(cell), " ")
+		}
+		t.AppendRow(row)
+	}
+	lines := strings.Split(t.Render(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

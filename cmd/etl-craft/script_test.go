@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/duckdb/duckdb-go/v2"
+	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"etl-craft": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("ETL_CRAFT_ACTOR", "tester")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"json":      jsonValue,
+			"duckdb":    func(ts *testscript.TestScript, _ bool, args []string) { query(ts, "duckdb", args) },
+			"sqlite":    func(ts *testscript.TestScript, _ bool, args []string) { query(ts, "sqlite", args) },
+			"interrupt": interrupt,
+			"mode":      mode,
+			"replace":   replace,
+		},
+	})
+}
+
+// exits CODE COMMAND... runs a command that must end with CODE.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		code = failed.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// json PATH VALUE compares a value in the one document on stdout: json tasks.0.error.code NULL_MERGE_KEYS. The path
+// tasks.# is the number of elements.
+func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: json PATH VALUE")
+	}
+	d := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	d.UseNumber()
+	var doc any
+	ts.Check(d.Decode(&doc))
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		ts.Fatalf("there is more than one document on stdout")
+	}
+	for _, name := range strings.Split(args[0], ".") {
+		switch v := doc.(type) {
+		case map[string]any:
+			value, ok := v[name]
+			if !ok {
+				ts.Fatalf("there is no %s in %s", name, args[0])
+			}
+			doc = value
+		case []any:
+			if name == "#" {
+				doc = len(v)
+				continue
+			}
+			i, err := strconv.Atoi(name)
+			ts.Check(err)
+			if i >= len(v) {
+				ts.Fatalf("%s: only %d elements", args[0], len(v))
+			}
+			doc = v[i]
+		default:
+			ts.Fatalf("%s: nothing below %v", args[0], doc)
+		}
+	}
+	got := "null"
+	if doc != nil {
+		got = fmt.Sprint(doc)
+	}
+	if (got == args[1]) == neg {
+		ts.Fatalf("%s is %q, want %q", args[0], got, args[1])
+	}
+}
+
+// query is duckdb FILE SQL and sqlite FILE SQL: the rows go to stdout, values separated by |.
+func query(ts *testscript.TestScript, driver string, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: %s FILE SQL", driver)
+	}
+	text, err := rows(driver, ts.MkAbs(args[0]), args[1])
+	ts.Check(err)
+	_, err = io.WriteString(ts.Stdout(), text)
+	ts.Check(err)
+}
+
+func rows(driver, file, statement string) (string, error) {
+	db, err := sql.Open(driver, file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = db.Close() }()
+	rows, err := db.Query(statement)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for rows.Next() {
+		values := make([]any, len(columns))
+		into := make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return "", err
+		}
+		texts := make([]string, len(values))
+		for i, v := range values {
+			texts[i] = "NULL"
+			if v != nil {
+				texts[i] = fmt.Sprint(v)
+			}
+		}
+		b.WriteString(strings.Join(texts, "|") + "\n")
+	}
+	return b.String(), rows.Err()
+}
+
+// interrupt COUNT TASK COMMAND... starts a command, sends it one or two SIGINTs once TASK runs, and expects exit code 130.
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: interrupt COUNT TASK COMMAND...")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	program, err := exec.LookPath(filepath.Join(binFolder(ts), args[2]))
+	ts.Check(err)
+	c := exec.CommandContext(ctx, program, args[3:]...)
+	c.Dir, c.Env = ts.MkAbs("."), []string{"HOME=" + ts.Getenv("HOME"), "ETL_CRAFT_ACTOR=tester", "PATH=" + ts.Getenv("PATH")}
+	stderr := &awaited{}
+	c.Stdout, c.Stderr = ts.Stdout(), stderr
+	ts.Check(c.Start())
+	signal := func() {
+		if err := c.Process.Signal(syscall.SIGINT); err != nil {
+			ts.Fatalf("signal: %v\n%s", err, stderr)
+		}
+	}
+	stderr.await(ctx, "task="+args[1]+" ")
+	signal()
+	if args[0] == "2" {
+		stderr.await(ctx, "no more tasks start")
+		signal()
+	}
+	err = c.Wait()
+	_, _ = io.WriteString(ts.Stderr(), stderr.String())
+	var failed *exec.ExitError
+	if !errors.As(err, &failed) || failed.ExitCode() != 130 {
+		ts.Fatalf("the command ended with %v, want exit code 130\n%s", err, stderr)
+	}
+}
+
+// binFolder is where testscript put the commands: the first folder of $PATH.
+func binFolder(ts *testscript.TestScript) string {
+	return filepath.SplitList(ts.Getenv("PATH"))[0]
+}
+
+// awaited is a stream that can be waited on.
+type awaited struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (a *awaited) Write(b []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.text.Write(b)
+}
+
+func (a *awaited) String() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.text.String()
+}
+
+func (a *awaited) await(ctx context.Context, text string) {
+	for !strings.Contains(a.String(), text) && ctx.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// mode PERMISSIONS FILE... compares the permissions of files, in octal.
+func mode(ts *testscript.TestScript, neg bool, args []string) {
+	for _, file := range args[1:] {
+		info, err := os.Stat(ts.MkAbs(file))
+		ts.Check(err)
+		if got := fmt.Sprintf("%o", info.Mode().Perm()); (got == args[0]) == neg {
+			ts.Fatalf("%s has the permissions %s, want %s", file, got, args[0])
+		}
+	}
+}
+
+// replace FILE OLD NEW changes a file.
+func replace(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: replace FILE OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s does not contain %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.ReplaceAll(text, args[1], args[2])), 0o600))
+}

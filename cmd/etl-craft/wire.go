@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"strings"
+	"unicode"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etl-craft/etl-craft/engine"
+	"github.com/etl-craft/etl-craft/engine/store"
+	storepostgres "github.com/etl-craft/etl-craft/engine/store/postgres"
+	storesqlite "github.com/etl-craft/etl-craft/engine/store/sqlite"
+	"github.com/etl-craft/etl-craft/handlers"
+	"github.com/etl-craft/etl-craft/handlers/sql"
+	"github.com/etl-craft/etl-craft/internal/config"
+	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/locks"
+	lockspostgres "github.com/etl-craft/etl-craft/locks/postgres"
+	lockssqlite "github.com/etl-craft/etl-craft/locks/sqlite"
+	"github.com/etl-craft/etl-craft/warehouses"
+	"github.com/etl-craft/etl-craft/warehouses/duckdb"
+	"github.com/etl-craft/etl-craft/warehouses/postgres"
+)
+
+// allHandlers are the kinds of tasks that exist.
+func allHandlers() []handlers.Handler { return []handlers.Handler{sql.Handler{}} }
+
+// needs says what of a project a command uses, so that nothing else is opened.
+type needs struct {
+	store    bool
+	locker   bool
+	observer engine.Observer
+	stop     <-chan struct{}
+	logTo    io.Writer // nil is stderr
+	quiet    bool      // warnings and errors only, whatever --log-level says
+}
+
+// openProject is a project whose parts a command has asked for; it has to be closed.
+type openProject struct {
+	*engine.Engine
+	closers []func() error
+}
+
+// loadConfig finds and reads the configuration that the flags mean.
+func loadConfig(c *cli.Context) (*config.Config, error) {
+	path, err := config.Find(c.String("config"))
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(path, config.Options{Profile: c.String("profile")})
+}
+
+// open opens the project that the flags mean.
+func (p *program) open(c *cli.Context, n needs) (*openProject, error) {
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	return p.openConfigured(c, cfg, n)
+}
+
+func (p *program) openConfigured(c *cli.Context, cfg *config.Config, n needs) (_ *openProject, err error) {
+	deps := engine.Deps{
+		Config: cfg, Handlers: allHandlers(), LogFormat: c.String("log-format"), LogLevel: logLevel(c),
+		Observer: n.observer, Stop: n.stop,
+	}
+	deps.Log = p.logger(c, n)
+	if deps.Actor, err = actor(); err != nil {
+		return nil, err
+	}
+	if deps.Dialect, deps.OpenWarehouse, err = warehouseOf(cfg); err != nil {
+		return nil, err
+	}
+	opened := &openProject{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.close())
+		}
+	}()
+	if n.store {
+		if deps.Store, err = openStore(c.Context, cfg); err != nil {
+			return nil, err
+		}
+		opened.closers = append(opened.closers, deps.Store.Close)
+	}
+	if n.locker {
+		if deps.Locker, err = openLocker(c.Context, cfg); err != nil {
+			return nil, err
+		}
+		opened.closers = append(opened.closers, deps.Locker.Close)
+	}
+	opened.Engine = engine.New(deps)
+	opened.closers = append(opened.closers, opened.Engine.Close)
+	return opened, nil
+}
+
+func (p *openProject) close() error {
+	var errs []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		errs = append(errs, p.closers[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// closeInto closes the project at the end of a command that has answered, whose error it completes.
+func (p *openProject) closeInto(err *error) {
+	if failed := p.close(); failed != nil && *err == nil {
+		*err = &answered{failed}
+	}
+}
+
+func (p *program) logger(c *cli.Context, n needs) *slog.Logger {
+	to := n.logTo
+	if to == nil {
+		to = p.err.w
+	}
+	level := logLevel(c)
+	if n.quiet {
+		level = max(level, slog.LevelWarn)
+	}
+	return slog.New(engine.NewLogHandler(to, c.String("log-format"), level))
+}
+
+// actor is who asks: $ETL_CRAFT_ACTOR, else user@host; its kind is $ETL_CRAFT_ACTOR_KIND, else HUMAN.
+func actor() (store.Actor, error) {
+	a := store.Actor{Name: os.Getenv("ETL_CRAFT_ACTOR"), Kind: os.Getenv("ETL_CRAFT_ACTOR_KIND")}
+	if a.Name == "" {
+		a.Name = "unknown"
+		if u, err := user.Current(); err == nil {
+			a.Name = u.Username
+		}
+		if host, err := os.Hostname(); err == nil {
+			a.Name += "@" + host
+		}
+		if len(a.Name) > 128 {
+			a.Name = a.Name[:128]
+		}
+	}
+	if len(a.Name) > 128 || strings.ContainsFunc(a.Name, unicode.IsControl) {
+		return a, fault.New(fault.ConfigInvalid, "$ETL_CRAFT_ACTOR is longer than 128 bytes or has control characters")
+	}
+	switch a.Kind {
+	case "":
+		a.Kind = "HUMAN"
+	case "HUMAN", "SCHEDULE", "ORCHESTRATOR", "WORKER", "SYSTEM":
+	default:
+		return a, fault.New(fault.ConfigInvalid, "$ETL_CRAFT_ACTOR_KIND is %q", a.Kind).
+			WithHint("it takes HUMAN, SCHEDULE, ORCHESTRATOR, WORKER, SYSTEM")
+	}
+	return a, nil
+}
+
+func openStore(ctx context.Context, cfg *config.Config) (*store.Store, error) {
+	if cfg.Engine.Type == config.Postgres {
+		return storepostgres.Open(ctx, engineServer(cfg))
+	}
+	return storesqlite.Open(ctx, cfg.Engine.Path)
+}
+
+func openLocker(ctx context.Context, cfg *config.Config) (locks.Locker, error) {
+	if cfg.Engine.Type != config.Postgres {
+		return lockssqlite.Open(cfg.Engine.Path + ".locks")
+	}
+	server := engineServer(cfg)
+	direct, err := server.Direct()
+	if err != nil {
+		return nil, err
+	}
+	return lockspostgres.Open(ctx, direct, server.SchemaName())
+}
+
+func engineServer(cfg *config.Config) storepostgres.Config {
+	e := cfg.Engine
+	return storepostgres.Config{
+		URL: e.URL, Host: e.Host, Port: e.Port, Database: e.Database, User: e.User, Password: e.Password,
+		SSLMode: e.SSLMode, SSLRootCert: e.SSLRootCert, SSLCert: e.SSLCert, SSLKey: e.SSLKey,
+		Schema: e.Schema, DirectHost: e.Direct.Host, DirectPort: e.Direct.Port,
+	}
+}
+
+// warehouseOf is the dialect of the configured warehouse and how to connect to it.
+func warehouseOf(cfg *config.Config) (*warehouses.Dialect, func(context.Context) (warehouses.Warehouse, error), error) {
+	w := cfg.Warehouse
+	switch {
+	case w.Type == config.DuckDB && w.TableFormat != config.Iceberg:
+		return duckdb.Dialect, func(context.Context) (warehouses.Warehouse, error) {
+			return duckdb.Open(duckdb.Options{Path: w.Path, Threads: w.Threads, MemoryLimit: w.MemoryLimit})
+		}, nil
+	case w.Type == config.Postgres:
+		return postgres.Dialect, func(context.Context) (warehouses.Warehouse, error) {
+			return postgres.Open(postgres.Options{
+				URL: w.URL, Host: w.Host, Port: w.Port, Database: w.Database, User: w.User, Password: w.Password,
+				SSLMode: w.SSLMode, SSLRootCert: w.SSLRootCert, SSLCert: w.SSLCert, SSLKey: w.SSLKey,
+			})
+		}, nil
+	}
+	what := "warehouse.type " + w.Type
+	if w.Type == config.DuckDB {
+		what += " with table_format iceberg"
+	}
+	return nil, nil, fault.New(fault.ConfigInvalid, "%s is not available in this etl-craft", what).
+		WithHint("available are duckdb with native tables, and postgres")
+}
