@@ -22,6 +22,10 @@ type Key string
 // one server make one lock; name is the canonical qualified name, folded as that warehouse folds.
 func TargetKey(identity, name string) Key { return key("target", identity, name) }
 
+// FenceKey numbers the lock that an action's own transaction takes in the warehouse. It is not the target's key, since
+// Engine DB and warehouse may be one database, where the two sessions of an attempt would wait for each other.
+func FenceKey(identity, name string) Key { return key("fence", identity, name) }
+
 // OwnerKey is held by a living process for as long as it owns runs: whoever obtains it knows that the owner is dead.
 func OwnerKey(owner string) Key { return key("owner", owner) }
 

@@ -76,13 +76,19 @@ func namesOf(pairs ...[][2]string) string {
 	return strings.Join(names, " ")
 }
 
-// firstWords is a shell pattern of all commands.
-func firstWords(all []completed) string {
-	var names []string
-	for _, c := range all[0].words {
-		names = append(names, c[0])
+// commandWords is a shell's pattern, of COMMAND:WORD, for the words that are part of a command.
+func commandWords(all []completed) string {
+	var patterns []string
+	for _, c := range all {
+		words := strings.Fields(c.name)
+		switch len(words) {
+		case 1:
+			patterns = append(patterns, ":"+words[0])
+		case 2:
+			patterns = append(patterns, words[0]+":"+words[1])
+		}
 	}
-	return strings.Join(names, "|")
+	return strings.Join(patterns, "|")
 }
 
 // bashScript finds the command among the words typed so far and offers what may follow it.
@@ -93,8 +99,7 @@ _etl_craft() {
     local word command="" current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" offers=""
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$command:$word" in
-            :%s) command="$word" ;;
-            config:show|config:schema) command="$command $word" ;;
+            %s) command="${command:+$command }$word" ;;
         esac
     done
     case "$previous" in
@@ -103,7 +108,7 @@ _etl_craft() {
         --config) COMPREPLY=($(compgen -f -- "$current")); return ;;
     esac
     case "$command" in
-`, strings.ReplaceAll(firstWords(all), "|", "|:"))
+`, commandWords(all))
 	for _, c := range all {
 		fmt.Fprintf(&b, "        %q) offers=%q ;;\n", c.name, namesOf(c.words, c.flags))
 	}
@@ -127,8 +132,7 @@ _etl_craft() {
     local -a offers
     for word in "${(@)words[2,CURRENT-1]}"; do
         case "$command:$word" in
-            (:%s) command="$word" ;;
-            (config:show|config:schema) command="$command $word" ;;
+            (%s) command="${command:+$command }$word" ;;
         esac
     done
     case "$previous" in
@@ -137,7 +141,7 @@ _etl_craft() {
         (--config) _files; return ;;
     esac
     case "$command" in
-`, strings.ReplaceAll(firstWords(all), "|", "|:"))
+`, commandWords(all))
 	for _, c := range all {
 		fmt.Fprintf(&b, "        (%s) offers=(", quoted(c.name))
 		for _, pair := range append(c.words[:len(c.words):len(c.words)], c.flags...) {

@@ -57,12 +57,10 @@ func (p *program) run(args []string) int {
 		return p.fail(err)
 	}
 	if call.command == nil {
-		p.out.print(programHelp(commands))
-		return 0
+		return p.fail(p.out.print(programHelp(commands)))
 	}
 	if call.help {
-		p.out.print(commandHelp(call.command, call.name))
-		return 0
+		return p.fail(p.out.print(commandHelp(call.command, call.name)))
 	}
 	p.interrupts = catchInterrupts()
 	defer p.interrupts.end()
@@ -150,11 +148,15 @@ func (p *program) fail(err error) int {
 		err = fault.New(fault.Interrupted, "interrupted")
 	}
 	var known *answered
+	var unseen error
 	switch {
 	case !p.json:
-		p.err.print(errorText(err, p.err))
+		unseen = p.err.print(errorText(err, p.err))
 	case !errors.As(err, &known):
-		p.err.mustNot(p.out.json(errorDocumentOf(err)))
+		unseen = p.out.json(errorDocumentOf(err))
+	}
+	if unseen != nil {
+		_ = p.err.print("error: the error cannot be shown: " + unseen.Error() + "\n")
 	}
 	return fault.ExitCode(err)
 }

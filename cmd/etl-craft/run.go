@@ -107,6 +107,9 @@ func summary(doc *engine.RunDocument, s *screen) string {
 		}
 	}
 	rows := countText(&written) + " rows written"
+	if written == 1 {
+		rows = "1 row written"
+	}
 	if doc.EndedAt != nil {
 		rows += " in " + durationText(doc.EndedAt.Sub(doc.StartedAt.Time))
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -22,20 +21,12 @@ type screen struct {
 
 func newScreen(file *os.File) *screen {
 	terminal := term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
-	_, plain := os.LookupEnv("NO_COLOR")
-	return &screen{w: file, file: file, terminal: terminal, colour: terminal && !plain}
+	return &screen{w: file, file: file, terminal: terminal, colour: terminal && os.Getenv("NO_COLOR") == ""}
 }
 
 func (s *screen) print(text string) error {
 	_, err := io.WriteString(s.w, text)
 	return err
-}
-
-// mustNot reports that stdout itself cannot be written, when nothing else can.
-func (s *screen) mustNot(err error) {
-	if err != nil {
-		fmt.Fprintln(s.w, "error: "+err.Error())
-	}
 }
 
 func (s *screen) json(doc any) error {

@@ -19,8 +19,11 @@ import (
 	"time"
 
 	_ "github.com/duckdb/duckdb-go/v2"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
+
+	"github.com/etl-craft/etl-craft/engine/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -38,10 +41,18 @@ func TestScripts(t *testing.T) {
 			"exits":     exits,
 			"json":      jsonValue,
 			"duckdb":    func(ts *testscript.TestScript, _ bool, args []string) { query(ts, "duckdb", args) },
+			"psql":      func(ts *testscript.TestScript, _ bool, args []string) { query(ts, "pgx", args) },
 			"sqlite":    func(ts *testscript.TestScript, _ bool, args []string) { query(ts, "sqlite", args) },
 			"interrupt": interrupt,
 			"mode":      mode,
 			"replace":   replace,
+			"postgres":  postgresServer,
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "postgres" {
+				return os.Getenv(storetest.DSNs) != "", nil
+			}
+			return false, fmt.Errorf("unknown condition %s", name)
 		},
 	})
 }
@@ -65,7 +76,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // json PATH VALUE compares a value in the one document on stdout: json tasks.0.error.code NULL_MERGE_KEYS. The path
-// tasks.# is the number of elements.
+// tasks.length is the number of elements.
 func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: json PATH VALUE")
@@ -86,7 +97,7 @@ func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 			}
 			doc = value
 		case []any:
-			if name == "#" {
+			if name == "length" {
 				doc = len(v)
 				continue
 			}
@@ -109,12 +120,16 @@ func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// query is duckdb FILE SQL and sqlite FILE SQL: the rows go to stdout, values separated by |.
+// query is duckdb FILE SQL, sqlite FILE SQL and psql URL SQL: the rows go to stdout, values separated by |.
 func query(ts *testscript.TestScript, driver string, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: %s FILE SQL", driver)
 	}
-	text, err := rows(driver, ts.MkAbs(args[0]), args[1])
+	where := args[0]
+	if driver != "pgx" {
+		where = ts.MkAbs(where)
+	}
+	text, err := rows(driver, where, args[1])
 	ts.Check(err)
 	_, err = io.WriteString(ts.Stdout(), text)
 	ts.Check(err)
@@ -167,7 +182,10 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	program, err := exec.LookPath(filepath.Join(binFolder(ts), args[2]))
 	ts.Check(err)
 	c := exec.CommandContext(ctx, program, args[3:]...)
-	c.Dir, c.Env = ts.MkAbs("."), []string{"HOME=" + ts.Getenv("HOME"), "ETL_CRAFT_ACTOR=tester", "PATH=" + ts.Getenv("PATH")}
+	c.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "PATH", "ETL_CRAFT_ACTOR", "PG_URL", "PG_SCHEMA"} {
+		c.Env = append(c.Env, name+"="+ts.Getenv(name))
+	}
 	stderr := &awaited{}
 	c.Stdout, c.Stderr = ts.Stdout(), stderr
 	ts.Check(c.Start())
@@ -228,6 +246,21 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s has the permissions %s, want %s", file, got, args[0])
 		}
 	}
+}
+
+// postgres sets $PG_URL, a PostgreSQL server, and $PG_SCHEMA, a name for schemas, which are dropped with everything in
+// them after the script: $PG_SCHEMA itself and $PG_SCHEMA with _dw behind it.
+func postgresServer(ts *testscript.TestScript, _ bool, _ []string) {
+	servers := strings.Split(os.Getenv(storetest.DSNs), ",")
+	url, schema := servers[len(servers)-1], fmt.Sprintf("cli_%d_%d", os.Getpid(), time.Now().UnixNano())
+	ts.Setenv("PG_URL", url)
+	ts.Setenv("PG_SCHEMA", schema)
+	ts.Defer(func() {
+		for _, name := range []string{schema, schema + "_dw"} {
+			_, err := rows("pgx", url, `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`)
+			ts.Check(err)
+		}
+	})
 }
 
 // replace FILE OLD NEW changes a file.

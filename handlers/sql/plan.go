@@ -81,7 +81,7 @@ func (p *planner) fence() {
 	if !p.d.Fences {
 		return
 	}
-	key := locks.TargetKey(p.in.facts.Identity, p.in.target.Key())
+	key := locks.FenceKey(p.in.facts.Identity, p.in.target.Key())
 	p.add(warehouses.Step{Name: "fence", Purpose: "a later attempt waits here until this transaction has ended",
 		SQL: p.render("fence", frame{Key: warehouses.Int(key.Int64())})})
 }

@@ -200,7 +200,7 @@ func (r *run) committed(ctx context.Context, e store.Attempt) (bool, error) {
 	}
 	defer func() { _ = r.session.Rollback() }()
 	if d.Fences {
-		key := locks.TargetKey(r.in.facts.Identity, r.in.target.Key())
+		key := locks.FenceKey(r.in.facts.Identity, r.in.target.Key())
 		if _, err := r.session.Exec(ctx, d.Render("fence", frame{Key: warehouses.Int(key.Int64())})); err != nil {
 			return false, err
 		}

@@ -8,15 +8,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	_ "github.com/duckdb/duckdb-go/v2"
 	"github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
 var program string
@@ -56,7 +58,7 @@ func prepared(action, params string) string {
     params: {SQL_ACTION: ` + action + `, TARGET_OBJECT: t.target, SOURCE_SQL: "SELECT id, name, day FROM raw.rows"` + params + `}`
 }
 
-func act(action, params string) string {
+func acting(action, params string) string {
 	return `
   - task: act
     params: {SQL_ACTION: ` + action + `, TARGET_OBJECT: t.target` + params + `}`
@@ -68,43 +70,85 @@ const (
 	merge = `, MERGE_KEY: id, MERGE_COMPARE_COLUMNS: name|day`
 	gone  = `, MERGE_KEY: id, SOURCE_SQL: "SELECT id FROM raw.gone"`
 
-	changes = `UPDATE raw.rows SET name = name || '!' WHERE id % 3 = 0; INSERT INTO raw.rows SELECT i, 'new ' || i, NULL FROM range(10, 13) r(i)`
+	changes = `UPDATE raw.rows SET name = name || '!' WHERE id % 3 = 0; INSERT INTO raw.rows SELECT i, 'new ' || i, NULL FROM generate_series(10, 12) AS r(i)`
 )
 
 var scenarios = []scenario{
-	{"create", "", "", act("CREATE_TABLE", rows)},
-	{"replace", prepared("APPEND_TABLE", ""), changes, act("CREATE_TABLE", rows)},
-	{"setup", "", "", act("SETUP_TABLE", rows+", SETUP_FOR: SCD2_MERGE")},
-	{"overwrite", prepared("OVERWRITE_TABLE", ""), changes, act("OVERWRITE_TABLE", wider)},
-	{"append", prepared("APPEND_TABLE", ""), changes, act("APPEND_TABLE", rows)},
-	{"scd1", prepared("SCD1_MERGE", merge), changes, act("SCD1_MERGE", merge+wider)},
-	{"scd2", prepared("SCD2_MERGE", merge), changes, act("SCD2_MERGE", merge+wider)},
-	{"scd2 unchanged", prepared("SCD2_MERGE", merge), "", act("SCD2_MERGE", merge+rows)},
-	{"soft delete", prepared("SCD2_MERGE", merge), "", act("DELETE_ROWS", gone)},
-	{"hard delete", prepared("SCD1_MERGE", merge), "", act("DELETE_ROWS", gone+", HARD_DELETE: true")},
+	{"create", "", "", acting("CREATE_TABLE", rows)},
+	{"replace", prepared("APPEND_TABLE", ""), changes, acting("CREATE_TABLE", rows)},
+	{"setup", "", "", acting("SETUP_TABLE", rows+", SETUP_FOR: SCD2_MERGE")},
+	{"overwrite", prepared("OVERWRITE_TABLE", ""), changes, acting("OVERWRITE_TABLE", wider)},
+	{"append", prepared("APPEND_TABLE", ""), changes, acting("APPEND_TABLE", rows)},
+	{"scd1", prepared("SCD1_MERGE", merge), changes, acting("SCD1_MERGE", merge+wider)},
+	{"scd2", prepared("SCD2_MERGE", merge), changes, acting("SCD2_MERGE", merge+wider)},
+	{"scd2 unchanged", prepared("SCD2_MERGE", merge), "", acting("SCD2_MERGE", merge+rows)},
+	{"soft delete", prepared("SCD2_MERGE", merge), "", acting("DELETE_ROWS", gone)},
+	{"hard delete", prepared("SCD1_MERGE", merge), "", acting("DELETE_ROWS", gone+", HARD_DELETE: true")},
 }
 
-const config = `
-orchestration: {max_parallel_tasks: 1}
-profiles:
-  test:
-    engine: {type: sqlite, path: engine.db}
-    warehouse: {type: duckdb, path: warehouse.duckdb, create_schemas: true}
-`
+// system is a pair of Engine DB and warehouse.
+type system struct {
+	name string
+	// place gives a new project its databases; it returns the profile and how the test itself reaches the warehouse.
+	place func(t *testing.T, dir string) (profile, driver, address string)
+}
 
-// project writes a project, runs what prepares the target, and leaves everything ready for the run under test.
-func project(t *testing.T, s scenario) string {
-	t.Helper()
-	dir := t.TempDir()
-	write := func(name, text string) {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+var sqliteAndDuckDB = system{"sqlite and duckdb", func(_ *testing.T, dir string) (string, string, string) {
+	return `
+    engine: {type: sqlite, path: engine.db}
+    warehouse: {type: duckdb, path: warehouse.duckdb, create_schemas: true}`, "duckdb", filepath.Join(dir, "warehouse.duckdb")
+}}
+
+// postgresOnly keeps both in one database of its own.
+func postgresOnly(server string) system {
+	return system{"postgres", func(t *testing.T, _ string) (string, string, string) {
+		admin, err := sql.Open("pgx", server)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		name := fmt.Sprintf("crash_%d_%d", os.Getpid(), databases.Add(1))
+		if _, err := admin.Exec("CREATE DATABASE " + name); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if _, err := admin.Exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+				t.Error(err)
+			}
+			_ = admin.Close()
+		})
+		u, err := url.Parse(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Path = "/" + name
+		return fmt.Sprintf(`
+    engine: {type: postgres, url: %[1]q}
+    warehouse: {type: postgres, url: %[1]q, create_schemas: true}`, u.String()), "pgx", u.String()
+	}}
+}
+
+var databases atomic.Int64
+
+// project is a project of which the target is prepared and the run under test is next.
+type project struct {
+	dir             string
+	driver, address string
+}
+
+func newProject(t *testing.T, on system, s scenario) project {
+	t.Helper()
+	p := project{dir: t.TempDir()}
+	profile, driver, address := on.place(t, p.dir)
+	p.driver, p.address = driver, address
+	write := func(name, text string) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(p.dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write("etl-craft.yml", config)
+	write("etl-craft.yml", "orchestration: {max_parallel_tasks: 1}\nprofiles:\n  test:"+profile+"\n")
 	write("pipelines/ACT.yml", "pipeline: ACT\nname: act\nrefresh_type: INCREMENTAL\ntasks:"+s.task+`
   - task: after
     depends_on: [{task: act, on: `+dependency(s)+`}]
@@ -113,18 +157,18 @@ func project(t *testing.T, s scenario) string {
 	if s.prepare != "" {
 		write("pipelines/PREPARE.yml", "pipeline: PREPARE\nname: prepare\nrefresh_type: FULL\ntasks:"+s.prepare+"\n")
 	}
-	warehouse(t, dir, `CREATE SCHEMA raw; CREATE SCHEMA t;
-		CREATE TABLE raw.rows AS SELECT i::INTEGER AS id, 'row ' || i AS name, DATE '2026-01-01' + i::INTEGER AS day FROM range(10) r(i);
-		CREATE TABLE raw.gone AS SELECT i::INTEGER AS id FROM range(2, 5) r(i)`)
-	etl(t, dir, "", "migrate")
-	etl(t, dir, "", "apply")
+	p.exec(t, `CREATE SCHEMA raw; CREATE SCHEMA t;
+		CREATE TABLE raw.rows AS SELECT CAST(i AS INTEGER) AS id, 'row ' || i AS name, DATE '2026-01-01' + CAST(i AS INTEGER) AS day FROM generate_series(0, 9) AS r(i);
+		CREATE TABLE raw.gone AS SELECT CAST(i AS INTEGER) AS id FROM generate_series(2, 4) AS r(i)`)
+	p.etl(t, "migrate")
+	p.etl(t, "apply")
 	if s.prepare != "" {
-		etl(t, dir, "", "run", "--pipeline", "PREPARE")
+		p.etl(t, "run", "--pipeline", "PREPARE")
 	}
 	if s.source != "" {
-		warehouse(t, dir, s.source)
+		p.exec(t, s.source)
 	}
-	return dir
+	return p
 }
 
 // dependency is HAS_DATA where the action reports rows.
@@ -137,33 +181,45 @@ func dependency(s scenario) string {
 
 // TestKilledAnywhere is the crash matrix.
 func TestKilledAnywhere(t *testing.T) {
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			dir := project(t, s)
-			files := remember(t, dir)
-			trace := filepath.Join(t.TempDir(), "points")
-			etl(t, dir, "", "run", "--pipeline", "ACT", "--run-date", "2026-09-01", "trace="+trace)
-			want := observe(t, dir)
-			points := passed(t, trace)
-			if len(points) < 10 {
-				t.Fatalf("only %d points were passed: %v", len(points), points)
-			}
-			for _, p := range points {
-				files.restore(t, dir)
-				out, err := command(dir, "kill="+p, "run", "--pipeline", "ACT", "--run-date", "2026-09-01").CombinedOutput()
-				var exit *exec.ExitError
-				if !errors.As(err, &exit) || exit.ExitCode() != -1 {
-					t.Fatalf("at %s the program was to be killed, but: %v\n%s", p, err, out)
+	systems := []system{sqliteAndDuckDB}
+	if servers := os.Getenv("ETL_CRAFT_TEST_POSTGRES"); servers != "" {
+		all := strings.Split(servers, ",")
+		systems = append(systems, postgresOnly(all[len(all)-1]))
+	} else if os.Getenv("CI") == "true" {
+		t.Error("ETL_CRAFT_TEST_POSTGRES names no PostgreSQL server")
+	}
+	for _, on := range systems {
+		for _, s := range scenarios {
+			t.Run(on.name+"/"+s.name, func(t *testing.T) {
+				t.Parallel()
+				calm := newProject(t, on, s)
+				trace := filepath.Join(t.TempDir(), "points")
+				calm.etl(t, append(act, "trace="+trace)...)
+				want := calm.observe(t)
+				points := passed(t, trace)
+				if len(points) < 10 {
+					t.Fatalf("only %d points were passed: %v", len(points), points)
 				}
-				etl(t, dir, "", "run", "--pipeline", "ACT", "--run-date", "2026-09-01")
-				if diff := cmp.Diff(want, observe(t, dir)); diff != "" {
-					t.Errorf("killed at %s (- undisturbed, + after going on):\n%s", p, diff)
+				for _, point := range points {
+					t.Run(strings.ReplaceAll(point, " ", "_"), func(t *testing.T) {
+						p := newProject(t, on, s)
+						out, err := p.command("kill="+point, act...).CombinedOutput()
+						var exit *exec.ExitError
+						if !errors.As(err, &exit) || exit.ExitCode() != -1 {
+							t.Fatalf("the program was to be killed, but: %v\n%s", err, out)
+						}
+						p.etl(t, act...)
+						if diff := cmp.Diff(want, p.observe(t)); diff != "" {
+							t.Errorf("- undisturbed, + after going on:\n%s", diff)
+						}
+					})
 				}
-			}
-		})
+			})
+		}
 	}
 }
+
+var act = []string{"run", "--pipeline", "ACT", "--run-date", "2026-09-01"}
 
 // passed reads the points of a trace; once the run has ended there is nothing left to go on with.
 func passed(t *testing.T, trace string) []string {
@@ -181,9 +237,9 @@ func passed(t *testing.T, trace string) []string {
 	return points
 }
 
-func command(dir, fault string, args ...string) *exec.Cmd {
+func (p project) command(fault string, args ...string) *exec.Cmd {
 	c := exec.Command(program)
-	c.Dir = dir
+	c.Dir = p.dir
 	c.Env = append(os.Environ(), "ETL_CRAFT_FAULT="+fault)
 	for _, a := range args {
 		if trace, ok := strings.CutPrefix(a, "trace="); ok {
@@ -195,10 +251,10 @@ func command(dir, fault string, args ...string) *exec.Cmd {
 	return c
 }
 
-func etl(t *testing.T, dir, fault string, args ...string) string {
+func (p project) etl(t *testing.T, args ...string) string {
 	t.Helper()
 	var stderr bytes.Buffer
-	c := command(dir, fault, args...)
+	c := p.command("", args...)
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
@@ -207,51 +263,23 @@ func etl(t *testing.T, dir, fault string, args ...string) string {
 	return string(out)
 }
 
-// snapshot is the text of every file of a project.
-type snapshot map[string][]byte
-
-func remember(t *testing.T, dir string) snapshot {
+func (p project) open(t *testing.T) *sql.DB {
 	t.Helper()
-	files := snapshot{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		files[path], err = os.ReadFile(path)
-		return err
-	})
+	db, err := sql.Open(p.driver, p.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files
+	return db
 }
 
-// restore writes the files in place, because a DuckDB file is known by its inode.
-func (files snapshot) restore(t *testing.T, dir string) {
+func (p project) exec(t *testing.T, statements string) {
 	t.Helper()
-	for path := range remember(t, dir) {
-		if _, ok := files[path]; !ok {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for path, text := range files {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func warehouse(t *testing.T, dir, statements string) {
-	t.Helper()
-	db, err := sql.Open("duckdb", filepath.Join(dir, "warehouse.duckdb"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := p.open(t)
 	defer func() { _ = db.Close() }()
-	if _, err := db.Exec(statements); err != nil {
-		t.Fatal(err)
+	for statement := range strings.SplitSeq(statements, ";") {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
 	}
 }
 
@@ -263,29 +291,33 @@ type observation struct {
 	Tasks  []map[string]any
 }
 
-func observe(t *testing.T, dir string) observation {
+func (p project) observe(t *testing.T) observation {
 	t.Helper()
 	var o observation
-	db, err := sql.Open("duckdb", filepath.Join(dir, "warehouse.duckdb"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := p.open(t)
 	defer func() { _ = db.Close() }()
-	o.Rows = texts(t, db, `SELECT CAST(r AS VARCHAR) FROM (
-		SELECT COLUMNS(c -> c NOT IN ('row_id', 'create_date', 'update_date')) FROM t.target) AS r ORDER BY 1`)
-	o.Tables = texts(t, db, `SELECT table_name || ' ' || string_agg(column_name || ' ' || data_type, ', ' ORDER BY column_index)
-		FROM duckdb_columns() WHERE schema_name = 't' GROUP BY table_name ORDER BY 1`)
+	columns := texts(t, db, `SELECT column_name FROM information_schema.columns
+		WHERE table_schema = 't' AND table_name = 'target' AND column_name NOT IN ('row_id', 'create_date', 'update_date') ORDER BY ordinal_position`)
+	for i, c := range columns {
+		if strings.HasSuffix(c, "_run_id") { // ids differ, their order does not
+			columns[i] = "dense_rank() OVER (ORDER BY " + c + ")"
+		}
+		columns[i] = "coalesce(CAST(" + columns[i] + " AS VARCHAR), 'NULL')"
+	}
+	o.Rows = texts(t, db, "SELECT "+strings.Join(columns, " || ' | ' || ")+" FROM t.target ORDER BY 1")
+	o.Tables = texts(t, db, `SELECT table_name || '.' || column_name || ' ' || data_type FROM information_schema.columns
+		WHERE table_schema = 't' ORDER BY table_name, ordinal_position`)
 
 	var doc struct {
 		Status string           `json:"status"`
 		Tasks  []map[string]any `json:"tasks"`
 	}
-	if err := json.Unmarshal([]byte(etl(t, dir, "", "status", "--pipeline", "ACT", "-o", "json", "--run-id", newest(t, dir))), &doc); err != nil {
+	if err := json.Unmarshal([]byte(p.etl(t, "status", "--pipeline", "ACT", "-o", "json", "--run-id", p.onlyRun(t))), &doc); err != nil {
 		t.Fatal(err)
 	}
 	o.Status = doc.Status
 	for _, task := range doc.Tasks {
-		for _, varies := range []string{"attempts", "started_at", "ended_at", "duration_seconds"} {
+		for _, varies := range []string{"attempts", "task_run_id", "started_at", "ended_at", "duration_seconds", "target"} {
 			delete(task, varies)
 		}
 		o.Tasks = append(o.Tasks, task)
@@ -293,14 +325,14 @@ func observe(t *testing.T, dir string) observation {
 	return o
 }
 
-func newest(t *testing.T, dir string) string {
+func (p project) onlyRun(t *testing.T) string {
 	t.Helper()
 	var doc struct {
 		Runs []struct {
 			ID int64 `json:"pipeline_run_id"`
 		} `json:"runs"`
 	}
-	if err := json.Unmarshal([]byte(etl(t, dir, "", "history", "--pipeline", "ACT", "-o", "json")), &doc); err != nil {
+	if err := json.Unmarshal([]byte(p.etl(t, "history", "--pipeline", "ACT", "-o", "json")), &doc); err != nil {
 		t.Fatal(err)
 	}
 	if len(doc.Runs) != 1 {
