@@ -130,7 +130,7 @@ func unreachable(b store.Backend, err error) error {
 	if b.Classify(err) != store.Unreachable {
 		return err
 	}
-	return fault.New(fault.EngineUnreachable, "the Engine DB %s cannot be reached: %w", b.Where, err).WithHint("etl-craft doctor")
+	return fault.New(fault.EngineUnreachable, "the Engine DB %s cannot be reached: %w", b.Where, err).WithHint("look at engine: in etl-craft config show")
 }
 
 func (t Target) folder(b store.Backend, stream string) fs.FS {

@@ -218,7 +218,7 @@ func (s *Store) failed(what string, err error) error {
 	}
 	if s.b.Classify(err) == Unreachable {
 		return fault.New(fault.EngineUnreachable, "the Engine DB %s cannot be reached to %s: %w", s.b.Where, what, err).
-			WithHint("etl-craft doctor")
+			WithHint("look at engine: in etl-craft config show")
 	}
 	return fmt.Errorf("engine db: %s: %w", what, err)
 }

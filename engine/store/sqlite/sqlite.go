@@ -58,7 +58,7 @@ func OpenToMigrate(ctx context.Context, path string) (*store.Store, error) {
 }
 
 func unreachable(path string, err error) error {
-	return fault.New(fault.EngineUnreachable, "the Engine DB %s cannot be opened: %w", path, err).WithHint("etl-craft doctor")
+	return fault.New(fault.EngineUnreachable, "the Engine DB %s cannot be opened: %w", path, err).WithHint("look at engine: in etl-craft config show")
 }
 
 func open(path string) (*store.Store, error) {
