@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -170,11 +172,31 @@ func (e *Engine) dead(ctx context.Context, owner string) (bool, error) {
 	if owner == e.id {
 		return false, nil
 	}
-	lock, err := e.Locker.TryLock(ctx, locks.OwnerKey(owner), locks.Holder{What: "proof that process " + owner + " is gone"})
+	holder := locks.Holder{What: "proof that process " + owner + " is gone"}
+	lock, err := e.Locker.TryLock(ctx, locks.OwnerKey(owner), holder)
+	if err == nil && lock == nil && e.vanished(owner) {
+		lock, err = e.Locker.Lock(ctx, locks.OwnerKey(owner), holder, serverNotices)
+		if fault.Has(err, fault.LockTimeout) {
+			return false, nil
+		}
+	}
 	if err != nil || lock == nil {
 		return false, err
 	}
 	return true, lock.Release()
+}
+
+// serverNotices is how long a busy PostgreSQL may take to see that the process behind a session has died.
+const serverNotices = 10 * time.Second
+
+// vanished reports whether an owner was a process of this host that does not exist any more.
+func (e *Engine) vanished(owner string) bool {
+	parts := strings.Split(owner, ":")
+	if len(parts) != 3 || parts[0] != e.host {
+		return false
+	}
+	pid, err := strconv.Atoi(parts[1])
+	return err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // audited records a state-changing command and how it ended.

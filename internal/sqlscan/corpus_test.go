@@ -14,6 +14,7 @@ const (
 	refused verdict = iota // the scanner refuses it
 	read                   // the scanner and the server take it as one query
 	broken                 // the scanner takes it, the server has a syntax error
+	either                 // the scanner takes it, and what the server says depends on its version
 )
 
 // corpus is read by TestParse, and by the tests that ask the servers. They have tables t(a int, b text, s int) and
@@ -220,7 +221,7 @@ var corpus = []statement{
 	{"SELECT a::text, 1 @> 2, 3 <> 4, b ->> 'x', a # 1 FROM t", read, broken, ""},
 	{"SELECT a::text, b ->> '$.x', 1 != 2, 5 // 2, #1 FROM t", read, read, ""},
 	{"SELECT 1e10, .5, 1.5e-3, 1., 1.5E+3", read, read, ""},
-	{"SELECT 1_000, 0x1F", broken, read, ""},
+	{"SELECT 1_000, 0x1F", either, read, ""}, // PostgreSQL 14 reads aliases, 15 nothing, 18 numbers
 	{"SELECT 1\fAS z", read, read, ""},
 	{"SELECT 1\u00a0AS z", refused, refused, "invisible character (U+00A0) stands at 1:9"},
 	{"SELECT\u20281", refused, refused, "invisible character (U+2028) stands at 1:7"},
