@@ -33,8 +33,8 @@ func (p *program) applyCommand() *cli.Command {
 
 // operations are the operations of a change, in the order in which they are counted up.
 var operations = []struct {
-	name, done, todo string
-	colour           text.Color
+	name, done, planned string
+	colour              text.Color
 }{
 	{store.Inserted, "inserted", "insert", text.FgGreen},
 	{store.Updated, "updated", "update", text.FgYellow},
@@ -49,7 +49,7 @@ func applyText(doc *engine.ApplyDocument, s *screen) string {
 		counts[c.Operation]++
 		for _, o := range operations {
 			if o.name == c.Operation {
-				b.WriteString(s.paint(o.colour, o.todo))
+				b.WriteString(s.paint(o.colour, o.planned))
 			}
 		}
 		fmt.Fprintf(&b, " %s %s\n", c.Object, c.Key)
@@ -67,7 +67,7 @@ func applyText(doc *engine.ApplyDocument, s *screen) string {
 	for _, o := range operations {
 		switch n := counts[o.name]; {
 		case n > 0 && doc.DryRun:
-			parts = append(parts, fmt.Sprintf("%s %d", o.todo, n))
+			parts = append(parts, fmt.Sprintf("%s %d", o.planned, n))
 		case n > 0:
 			parts = append(parts, fmt.Sprintf("%d %s", n, o.done))
 		}
