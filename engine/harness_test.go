@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -239,7 +238,7 @@ func (s *script) Check(_ *handlers.Env, t *handlers.Task) []fault.Problem {
 
 func (s *script) ReportsRows(t *handlers.Task) bool { return t.Params["X_ROWS"] != "none" }
 
-func (s *script) Plan(context.Context, *handlers.Env, *handlers.Task, time.Time, warehouses.Session) (*warehouses.Plan, error) {
+func (s *script) Plan(context.Context, *handlers.Env, *handlers.Task, *handlers.Dry) (*warehouses.Plan, error) {
 	return &warehouses.Plan{}, nil
 }
 

@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/handlers"
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/warehouses"
 )
@@ -91,27 +91,25 @@ func (e *Engine) planOnline(ctx context.Context, g *store.Graph, order []*store.
 	if err := session.Begin(ctx); err != nil {
 		return nil, nil, err
 	}
+	dry := handlers.NewDry(session, date)
 	plan := func(t *store.Task) (*warehouses.Plan, error) {
-		return e.handlers[t.Handler].Plan(ctx, env, handlerTask(g, t), date, session)
+		return e.handlers[t.Handler].Plan(ctx, env, handlerTask(g, t), dry)
 	}
-	var made []*store.Task           // their tables exist in the session
-	unplanned := map[string]string{} // target -> the first task that would write it and could not be planned
+	var made []*store.Task // their tables look in the session as they would leave them
 	for _, t := range order {
 		p, failed := plan(t)
-		target := strings.ToLower(qualified(env, t.Params["TARGET_OBJECT"]))
-		if by := unplanned[target]; by != "" && fault.Has(failed, fault.TargetMissing) {
-			p, failed = &warehouses.Plan{Target: target, BlockedBy: by}, nil
-		}
 		if ctx.Err() != nil || fault.Has(failed, fault.WarehouseDown) {
 			return nil, nil, failed
 		}
 		if failed == nil && p.BlockedBy == "" {
 			made = append(made, t)
-		} else if err := again(ctx, session, made, plan); err != nil {
+		} else if err := dry.Again(ctx); err != nil {
+			return nil, nil, err
+		} else if err := repeat(made, plan); err != nil {
 			return nil, nil, err
 		}
-		if unplanned[target] == "" && (failed != nil || p.BlockedBy != "") {
-			unplanned[target] = t.Code
+		if failed != nil || p.BlockedBy != "" || p.Open {
+			dry.LeaveOpen(qualified(env, t.Params["TARGET_OBJECT"]), t.Code)
 		}
 		if failed != nil && refused == nil {
 			known := fault.As(failed)
@@ -123,14 +121,7 @@ func (e *Engine) planOnline(ctx context.Context, g *store.Graph, order []*store.
 	return plans, refused, nil
 }
 
-// again begins the transaction anew, which a failed statement may have spoilt, and puts back the tables made so far.
-func again(ctx context.Context, session warehouses.Session, made []*store.Task, plan func(*store.Task) (*warehouses.Plan, error)) error {
-	if err := session.Rollback(); err != nil {
-		return err
-	}
-	if err := session.Begin(ctx); err != nil {
-		return err
-	}
+func repeat(made []*store.Task, plan func(*store.Task) (*warehouses.Plan, error)) error {
 	for _, t := range made {
 		if _, err := plan(t); err != nil {
 			return err

@@ -104,11 +104,9 @@ tasks:
 		t.Fatal(err)
 	}
 	doc, err := e.Plan(ctx, PlanRequest{Pipeline: "SALES"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	wantCode(t, err, fault.StatementFailed)
 	for _, task := range doc.Tasks {
-		if task.Complete != (task.Task == "other") || task.Error != nil {
+		if task.Complete != (task.Task == "other") || (task.Error != nil) != (task.Task == "setup") {
 			t.Errorf("%s: %+v", task.Task, task)
 		}
 		if task.Task == "load" && *task.BlockedBy != "setup" {
@@ -133,5 +131,71 @@ tasks:
 	wantCode(t, err, fault.TargetMissing)
 	if len(doc.Tasks) != 2 || doc.Tasks[0].Error == nil || !doc.Tasks[1].Complete {
 		t.Errorf("document: %+v", doc)
+	}
+}
+
+// TestPlanSeesWhatEarlierTasksChange: a table that exists gets new columns, is replaced, is dropped.
+func TestPlanSeesWhatEarlierTasksChange(t *testing.T) {
+	b := newBench(t)
+	e := b.sqlEngine()
+	first := `
+pipeline: SALES
+name: Sales
+refresh_type: FULL
+tasks:
+  - task: setup
+    params: { SQL_ACTION: SETUP_TABLE, TARGET_OBJECT: s.kept, SETUP_FOR: SCD1_MERGE, SOURCE_SQL: "SELECT 1 AS id, 'a' AS name" }
+  - task: make
+    params: { SQL_ACTION: CREATE_TABLE, TARGET_OBJECT: s.work, SOURCE_SQL: SELECT 1 AS id }
+`
+	ctx := context.Background()
+	b.write("pipelines/SALES.yml", first)
+	if _, err := e.Apply(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Run(ctx, RunRequest{Pipeline: "SALES"}); err != nil {
+		t.Fatal(err)
+	}
+	b.write("pipelines/SALES.yml", `
+pipeline: SALES
+name: Sales
+refresh_type: FULL
+tasks:
+  - task: evolve
+    params: { SQL_ACTION: SCD1_MERGE, TARGET_OBJECT: s.kept, MERGE_KEY: id, MERGE_COMPARE_COLUMNS: name, SCHEMA_EVOLUTION: true, SOURCE_SQL: "SELECT 1 AS id, 'a' AS name, 2.5 AS price" }
+  - task: make
+    params: { SQL_ACTION: CREATE_TABLE, TARGET_OBJECT: s.work, SOURCE_SQL: "SELECT 1 AS id, 2 AS extra" }
+  - task: typo
+    depends_on: [make]
+    params: { SQL_ACTION: CREATE_TABLE, TARGET_OBJECT: s.wrong, SOURCE_SQL: SELECT nosuch FROM s.work }
+  - task: read
+    depends_on: [make, evolve]
+    params: { SQL_ACTION: CREATE_TABLE, TARGET_OBJECT: s.read, SOURCE_SQL: "SELECT w.extra, k.price, k.row_id AS source_row FROM s.work AS w JOIN s.kept AS k USING (id)" }
+  - task: drop
+    depends_on: [read, typo]
+    params: { SQL_ACTION: DROP_TABLE, TARGET_OBJECT: s.work }
+  - task: late
+    depends_on: [drop]
+    params: { SQL_ACTION: CREATE_TABLE, TARGET_OBJECT: s.late, SOURCE_SQL: SELECT id FROM s.work }
+`)
+	if _, err := e.Apply(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		doc, err := e.Plan(ctx, PlanRequest{Pipeline: "SALES"})
+		wantCode(t, err, fault.StatementFailed)
+		for _, task := range doc.Tasks {
+			if refused := task.Task == "typo" || task.Task == "late"; (task.Error != nil) != refused || task.Complete == refused {
+				t.Errorf("%s: %+v", task.Task, task)
+			}
+		}
+	}
+	session, err := e.warehouse.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close() }()
+	if rows, err := session.Rows(ctx, "SELECT id FROM s.work", 5); err != nil || len(rows) != 1 {
+		t.Errorf("after planning its drop the table holds %v, %v", rows, err)
 	}
 }

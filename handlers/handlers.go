@@ -21,10 +21,8 @@ type Handler interface {
 	Params() []Param
 	// Check finds everything wrong with a task that can be seen without a warehouse.
 	Check(env *Env, task *Task) []fault.Problem
-	// Plan says what an attempt would do now, without doing it. In a session shared by the tasks of a pipeline, the
-	// tables that earlier tasks would make exist, empty, until the session is rolled back.
-	// runDate stands for the date of the run that there is not yet.
-	Plan(ctx context.Context, env *Env, task *Task, runDate time.Time, dry warehouses.Session) (*warehouses.Plan, error)
+	// Plan says what an attempt would do now, without doing it.
+	Plan(ctx context.Context, env *Env, task *Task, dry *Dry) (*warehouses.Plan, error)
 	// Run does one attempt.
 	Run(ctx context.Context, env *Env, attempt *Attempt) (Result, error)
 	// ReportsRows tells whether HAS_DATA may depend on the task.

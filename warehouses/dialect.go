@@ -44,6 +44,7 @@ type Dialect struct {
 	NamesDatabase    bool // statements may name the database in front of the schema
 
 	Transactional bool     // a whole action, DDL included, is one transaction
+	QuietDDL      bool     // changing a table in a transaction that is rolled back makes nobody wait
 	Formats       []string // table formats a task may ask for, the default first
 	StorageParams []string // storage parameters that mean something here
 

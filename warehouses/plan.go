@@ -18,8 +18,9 @@ type Plan struct {
 	Notes   []string
 	Steps   []Step
 	Columns []Column // of the target afterwards, for the tasks planned after it; nil when it is gone
-	// BlockedBy names the task whose table is missing, when the plan could not be completed.
+	// BlockedBy names the earlier task without which the plan cannot be completed.
 	BlockedBy string
+	Open      bool // Columns differ from what the session shows to the tasks planned after it
 }
 
 // Count names a number that a step yields.

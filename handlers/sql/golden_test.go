@@ -77,7 +77,7 @@ var goldenCases = []goldenCase{
 	{"create_table/refused_engine_column", nil, createOrders.with("SOURCE_SQL", "SELECT order_id, order_date AS task_run_id FROM raw.orders", "RUN_DATE_SUBSTITUTION", "false"), nil},
 	{"create_table/refused_name", nil, createOrders.with("SOURCE_SQL", `SELECT order_id AS "order id" FROM raw.orders`, "RUN_DATE_SUBSTITUTION", "false"), nil},
 	{"create_table/refused_duplicate", nil, createOrders.with("SOURCE_SQL", `SELECT order_id, customer AS Order_Id FROM raw.orders`, "RUN_DATE_SUBSTITUTION", "false"), nil},
-	{"create_table/blocked", nil, createOrders.with("SOURCE_SQL", "SELECT * FROM raw.nowhere", "RUN_DATE_SUBSTITUTION", "false"), nil},
+	{"create_table/refused_missing_source", nil, createOrders.with("SOURCE_SQL", "SELECT * FROM raw.nowhere", "RUN_DATE_SUBSTITUTION", "false"), nil},
 	{"setup_table/first_run", nil, setupSCD1, []taskParams{scd2}},
 	{"setup_table/rerun", ran(setupSCD1, scd1), setupSCD1, []taskParams{scd1}},
 	{"setup_table/refused_mixed_writers", nil, setupSCD1, []taskParams{scd1, appendOrders.with("TARGET_OBJECT", "sales.customers")}},

@@ -5,15 +5,12 @@
 package sql
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/etl-craft/etl-craft/handlers"
 	"github.com/etl-craft/etl-craft/internal/fault"
-	"github.com/etl-craft/etl-craft/warehouses"
 )
 
 // Handler is the handler SQL.
@@ -66,72 +63,6 @@ func parsed(env *handlers.Env, task *handlers.Task) (*spec, error) {
 	e.Hint, e.Problems = problems[0].Hint, problems
 	e.Action, e.Target = sp.Action, task.Params["TARGET_OBJECT"]
 	return nil, e
-}
-
-// Plan implements handlers.Handler.
-func (Handler) Plan(ctx context.Context, env *handlers.Env, task *handlers.Task, runDate time.Time, dry warehouses.Session) (*warehouses.Plan, error) {
-	sp, err := parsed(env, task)
-	if err != nil {
-		return nil, err
-	}
-	if sp.Target.Database == "" {
-		sp.Target.Database = dry.Facts().Database
-	}
-	var source, probe string
-	if sp.Select != nil {
-		date := warehouses.Date(runDate)
-		if source, err = sp.Select.Substitute(tokens(sp, task.Pipeline, "<pipeline_run_id>", "<task_run_id>", date)); err != nil {
-			return nil, err
-		}
-		if probe, err = sp.Select.Substitute(tokens(sp, task.Pipeline, "0", "0", date)); err != nil {
-			return nil, err
-		}
-	}
-	in, err := inspect(ctx, env, dry, sp, probe)
-	if fault.Has(err, fault.StatementFailed) {
-		return &warehouses.Plan{Action: sp.Action, Target: sp.Target.String(), Source: sp.Label, BlockedBy: fault.As(err).Message}, nil
-	}
-	if err != nil {
-		return nil, sp.wrap(err)
-	}
-	in.source = warehouses.SQL(source)
-	st := stamps{
-		pipelineID: warehouses.Int(task.Pipeline.ID), pipelineRunID: "<pipeline_run_id>", taskRunID: "<task_run_id>",
-		instant: "<now>", user: env.Dialect.Text(in.facts.User), scratch: "<task_run_id>_<token>",
-	}
-	plan, err := newPlanner(env, sp, in, st, true).build()
-	if err != nil {
-		return nil, sp.wrap(err)
-	}
-	return plan, pretend(ctx, env, dry, in, plan)
-}
-
-// pretend makes the table that a plan would create exist in the dry session, for the tasks planned after it.
-func pretend(ctx context.Context, env *handlers.Env, dry warehouses.Session, in *inspection, plan *warehouses.Plan) error {
-	if in.table != nil || plan.Columns == nil {
-		return nil
-	}
-	d := env.Dialect
-	if !in.schema {
-		if _, err := dry.Exec(ctx, d.Render("create_schema", frame{Schema: d.Ident(in.target.Schema)})); err != nil {
-			return err
-		}
-	}
-	f := frame{New: d.Table(in.target)}
-	for _, c := range plan.Columns {
-		definition := d.Ident(c.Name) + " " + c.Type.SQL
-		if strings.EqualFold(c.Name, rowID) {
-			if d.Sequences {
-				if _, err := dry.Exec(ctx, d.Render("create_sequence", frame{Schema: sequence(d, in.target)})); err != nil {
-					return err
-				}
-			}
-			definition = d.Ident(c.Name) + " " + d.RowID(d, in.target, "")
-		}
-		f.Definitions = append(f.Definitions, definition)
-	}
-	_, err := dry.Exec(ctx, d.Render("create_table", f))
-	return err
 }
 
 // wrap gives an error the action and the target.

@@ -208,7 +208,7 @@ func (b *bench) plan(p taskParams, others ...taskParams) (*warehouses.Plan, erro
 	if err := s.Begin(ctx); err != nil {
 		b.t.Fatal(err)
 	}
-	plan, err := Handler{}.Plan(ctx, b.env, handlerTask(p, others...), time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), s)
+	plan, err := Handler{}.Plan(ctx, b.env, handlerTask(p, others...), handlers.NewDry(s, time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)))
 	if rollback := s.Rollback(); rollback != nil {
 		b.t.Fatal(rollback)
 	}

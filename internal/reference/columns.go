@@ -43,7 +43,7 @@ func addedColumns(d *warehouses.Dialect, action string) ([]warehouses.Column, er
 	task := &handlers.Task{Task: store.Task{Code: "setup", Handler: "SQL", Params: map[string]string{
 		"SQL_ACTION": sql.SetupTable, "TARGET_OBJECT": "s.t", "SOURCE_SQL": "SELECT id FROM s.source", "SETUP_FOR": action,
 	}}}
-	plan, err := sql.Handler{}.Plan(context.Background(), env, task, time.Time{}, empty{dialect: d})
+	plan, err := sql.Handler{}.Plan(context.Background(), env, task, handlers.NewDry(empty{dialect: d}, time.Time{}))
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ var Dialect = &warehouses.Dialect{
 	Quote:         `"`,
 	Folds:         warehouses.FoldNone,
 	Transactional: true,
+	QuietDDL:      true,
 	Formats:       []string{warehouses.FormatNative},
 	BigInt:        "BIGINT",
 	HashKeyType:   "VARCHAR",

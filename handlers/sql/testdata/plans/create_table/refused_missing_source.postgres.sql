@@ -1,0 +1,3 @@
+STATEMENT_FAILED
+error: CREATE_TABLE warehouse.sales.orders: stage the SELECT failed: UndefinedTable: relation "raw.nowhere" does not exist
+hint: 
