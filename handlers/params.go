@@ -87,10 +87,22 @@ func CheckParams(params []Param, values map[string]string, action string, storag
 	}
 	for _, p := range params {
 		if _, set := values[p.Name]; !set && slices.Contains(p.Required, action) {
-			add(fault.ParameterMissing, p.Name, p.Help, "%s needs %s", action, p.Name)
+			who := action
+			if who == "" {
+				who = "the task"
+			}
+			add(fault.ParameterMissing, p.Name, p.remedy(), "%s needs %s", who, p.Name)
 		}
 	}
 	return problems
+}
+
+// remedy says what to set the parameter to.
+func (p Param) remedy() string {
+	if p.Type == EnumParam {
+		return "set " + p.Name + " to " + strings.Join(p.Allowed, ", ")
+	}
+	return "set " + p.Name + ": " + p.Help
 }
 
 // wrong says what the parameter takes when value is not that, "" when it is.

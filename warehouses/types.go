@@ -26,8 +26,9 @@ const (
 type Type struct {
 	SQL       SQL // as the warehouse prints it, with length, precision and scale
 	Kind      Kind
-	Precision int // of a Decimal with declared scale
-	Scale     int // of a Decimal; -1 when none was declared
+	Precision int  // of a Decimal with declared scale
+	Scale     int  // of a Decimal; -1 when none was declared
+	Untyped   bool // a NULL without a type; SQL is what a new table would make of it
 }
 
 // Column is one column of a query or table.
@@ -46,16 +47,19 @@ type TableColumn struct {
 
 // Table is what inspection finds of an existing relation.
 type Table struct {
-	Name       QualifiedName
-	Kind       string // "table"; anything else is a word for the error: "view", "partitioned table"
-	Columns    []TableColumn
-	Format     string
-	Comment    string
+	Name    QualifiedName
+	Kind    string // "table"; anything else is a word for the error: "view", "partitioned table"
+	Columns []TableColumn
+	Format  string
+}
+
+// Replacement is what dropping a table, or putting a new one under its name, would meet.
+type Replacement struct {
 	Dependents []string // objects that keep the table from being replaced, for people
-	Lost       []string // what replacing the table does not carry over, for people
+	Lost       []string // what a new table does not carry over, for people
 	Owner      string
-	Carry      []SQL // statements that give a replacement of the same name its owner, grants and comment
 	NotOwned   bool  // the session's user may not replace the table
+	Carry      []SQL // statements that give the new table owner, grants and comment of the old one
 }
 
 // Column finds a column by name, ignoring case; nil when there is none.

@@ -33,6 +33,8 @@ type Session interface {
 	Describe(ctx context.Context, query SQL) ([]Column, error)
 	// Table inspects a relation, nil when there is none of this name.
 	Table(ctx context.Context, name QualifiedName) (*Table, error)
+	// Replacement inspects what stands in the way of replacing a table.
+	Replacement(ctx context.Context, table *Table) (*Replacement, error)
 	// SchemaExists tells whether a table could be created under this name.
 	SchemaExists(ctx context.Context, name QualifiedName) (bool, error)
 

@@ -11,17 +11,18 @@ import (
 func (p *planner) createTable() error {
 	old := warehouses.SQL("")
 	if t := p.in.table; t != nil {
-		if t.NotOwned {
-			return p.refuse(fault.TargetNotOwned, "let the owner "+t.Owner+" run the task, or make the engine's user a member of it", "%s belongs to %s, and %s may not replace it", p.in.target, t.Owner, p.in.facts.User)
+		r := p.in.replacement
+		if r.NotOwned {
+			return p.refuse(fault.TargetNotOwned, "let the owner "+r.Owner+" run the task, or make the engine's user a member of it", "%s belongs to %s, and %s may not replace it", p.in.target, r.Owner, p.in.facts.User)
 		}
-		if len(t.Dependents) > 0 {
-			return p.refuse(fault.TargetDependents, "drop them first, or use OVERWRITE_TABLE, which keeps the table", "%s cannot be replaced, because other objects depend on it: %s", p.in.target, strings.Join(t.Dependents, ", "))
+		if len(r.Dependents) > 0 {
+			return p.refuse(fault.TargetDependents, "drop them first, or use OVERWRITE_TABLE, which keeps the table", "%s cannot be replaced, because other objects depend on it: %s", p.in.target, strings.Join(r.Dependents, ", "))
 		}
 		if c := t.Column(rowID); c != nil {
 			old = c.Generator
 		}
-		if len(t.Lost) > 0 {
-			p.note("replacing the table loses: %s", strings.Join(t.Lost, ", "))
+		if len(r.Lost) > 0 {
+			p.note("replacing the table loses: %s", strings.Join(r.Lost, ", "))
 		}
 	}
 	p.fence()
@@ -47,7 +48,7 @@ func (p *planner) createTable() error {
 	p.add(warehouses.Step{Name: "publish under the target's name", Writes: true,
 		SQL: p.render("rename_table", frame{New: p.fresh, Plain: p.d.Ident(p.in.target.Table)})})
 	if p.in.table != nil {
-		for _, s := range p.in.table.Carry {
+		for _, s := range p.in.replacement.Carry {
 			p.add(warehouses.Step{Name: "carry over " + carried(s), SQL: s, Writes: true})
 		}
 	}

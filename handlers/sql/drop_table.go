@@ -14,8 +14,8 @@ func (p *planner) dropTable() error {
 		p.note("the target does not exist")
 		return nil
 	}
-	if len(t.Dependents) > 0 {
-		return p.refuse(fault.TargetDependents, "drop them first", "%s cannot be dropped, because other objects depend on it: %s", p.in.target, strings.Join(t.Dependents, ", "))
+	if len(p.in.replacement.Dependents) > 0 {
+		return p.refuse(fault.TargetDependents, "drop them first", "%s cannot be dropped, because other objects depend on it: %s", p.in.target, strings.Join(p.in.replacement.Dependents, ", "))
 	}
 	p.fence()
 	if p.d.Fences {

@@ -86,8 +86,15 @@ func pretend(ctx context.Context, d *warehouses.Dialect, dry *handlers.Dry, in *
 	return nil
 }
 
-// pretence are the statements that give the target these columns, empty; none of them drop it.
+// pretence are the statements that give the target these columns, without rows where it is made anew; none drop it.
 func pretence(d *warehouses.Dialect, in *inspection, columns []warehouses.Column) []warehouses.SQL {
+	if in.table != nil && in.replacement == nil {
+		var add []warehouses.SQL
+		for _, c := range columns[len(in.table.Columns):] {
+			add = append(add, d.Render("add_column", frame{Target: d.Table(in.target), Definition: d.Ident(c.Name) + " " + c.Type.SQL}))
+		}
+		return add
+	}
 	var out []warehouses.SQL
 	var generator warehouses.SQL
 	if in.table != nil {
@@ -114,8 +121,8 @@ func pretence(d *warehouses.Dialect, in *inspection, columns []warehouses.Column
 		f.Definitions = append(f.Definitions, definition)
 	}
 	out = append(out, d.Render("create_table", f))
-	if in.table != nil {
-		out = append(out, in.table.Carry...)
+	if in.replacement != nil {
+		out = append(out, in.replacement.Carry...)
 	}
 	return out
 }

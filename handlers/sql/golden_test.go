@@ -114,7 +114,8 @@ var goldenCases = []goldenCase{
 	{"drop_table/refused_no_create", ran(createOrders), dropOrders, nil},
 }
 
-// TestGoldenPlans compares every plan, and every refusal, with the text that was reviewed.
+// TestGoldenPlans compares every plan, and every refusal, with the text that was reviewed, and then what the task sends to
+// the warehouse with its plan.
 func TestGoldenPlans(t *testing.T) {
 	for _, on := range backends(t) {
 		for _, c := range goldenCases {
@@ -134,6 +135,9 @@ func TestGoldenPlans(t *testing.T) {
 					got = plan.String()
 				}
 				compareGolden(t, filepath.Join("testdata", "plans", c.name+"."+b.env.Dialect.Name+".sql"), b.same(got))
+				if err == nil {
+					b.checkReceived(plan, c.task, c.others...)
+				}
 			})
 		}
 	}

@@ -54,22 +54,23 @@ type bench struct {
 	records map[store.TargetName]store.TargetRecord
 	last    int64
 	// same replaces what differs from one server to the next, so that golden files can be compared.
-	same func(string) string
+	same   func(string) string
+	record record
 }
 
 // backend opens an empty warehouse of its own for a test.
 type backend struct {
 	name string
-	open func(t *testing.T) (w warehouses.Warehouse, same func(string) string)
+	open func(t *testing.T) (w warehouses.Warehouse, same func(string) string, record record)
 }
 
 func backends(t *testing.T) []backend {
-	all := []backend{{"duckdb", func(t *testing.T) (warehouses.Warehouse, func(string) string) {
+	all := []backend{{"duckdb", func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
 		w, err := duckdb.Open(duckdb.Options{Path: filepath.Join(t.TempDir(), "warehouse.duckdb")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return w, func(text string) string { return text }
+		return w, func(text string) string { return text }, duckdbLog
 	}}}
 	servers := os.Getenv("ETL_CRAFT_TEST_POSTGRES")
 	if servers == "" {
@@ -80,7 +81,7 @@ func backends(t *testing.T) []backend {
 		return all
 	}
 	for i, address := range strings.Split(servers, ",") {
-		all = append(all, backend{fmt.Sprintf("postgres%d", i+1), func(t *testing.T) (warehouses.Warehouse, func(string) string) {
+		all = append(all, backend{fmt.Sprintf("postgres%d", i+1), func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
 			return openDatabase(t, address)
 		}})
 	}
@@ -90,7 +91,7 @@ func backends(t *testing.T) []backend {
 var databases atomic.Int64
 
 // openDatabase makes a database for one test.
-func openDatabase(t *testing.T, address string) (warehouses.Warehouse, func(string) string) {
+func openDatabase(t *testing.T, address string) (warehouses.Warehouse, func(string) string, record) {
 	t.Helper()
 	ctx := context.Background()
 	admin, err := pgx.Connect(ctx, address)
@@ -111,29 +112,35 @@ func openDatabase(t *testing.T, address string) (warehouses.Warehouse, func(stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.Path = "/" + name
+	through := newWire(t, u.Host)
+	u.Path, u.Host = "/"+name, through.listener.Addr().String()
+	u.RawQuery = "sslmode=disable" // so that the wire can read along
 	w, err := postgres.Open(postgres.Options{URL: u.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w, func(text string) string {
 		return targetKey.ReplaceAllString(strings.ReplaceAll(text, name, "warehouse"), "pg_advisory_xact_lock(<target key>)")
-	}
+	}, through.record
 }
 
 var targetKey = regexp.MustCompile(`pg_advisory_xact_lock\(-?\d+\)`)
 
 func newBench(t *testing.T, on backend) *bench {
 	t.Helper()
-	w, same := on.open(t)
+	w, same, record := on.open(t)
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	b := &bench{t: t, records: map[store.TargetName]store.TargetRecord{}, last: 400, same: same}
+	facts, err := w.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, records: map[store.TargetName]store.TargetRecord{}, last: 400, same: same, record: record}
 	b.env = &handlers.Env{
-		ProjectDir: t.TempDir(), Dialect: w.Dialect(), Warehouse: w, CountTarget: true, CreateSchemas: true, TableFormat: warehouses.FormatNative, Database: "warehouse",
+		ProjectDir: t.TempDir(), Dialect: w.Dialect(), Warehouse: w, CountTarget: true, CreateSchemas: true, TableFormat: warehouses.FormatNative, Database: facts.Database,
 		TargetRecord: func(_ context.Context, n store.TargetName) (store.TargetRecord, error) { return b.records[n], nil },
 	}
 	return b

@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"fmt"
+
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/warehouses"
 )
@@ -24,10 +26,11 @@ func (p *planner) checkHashTypes() error {
 		if _, ok := p.d.HashPiece("x", t); ok {
 			continue
 		}
-		hint := "cast it to a text, number, date or timestamp type in the SELECT, and give the target that type"
+		as := "VARCHAR"
 		if t.Kind == warehouses.Float || t.Kind == warehouses.Decimal {
-			hint = "cast it to DECIMAL(p,s) in the SELECT, and give the target that type"
+			as = "DECIMAL(p,s)"
 		}
+		hint := fmt.Sprintf("write CAST(%s AS %s) AS %[1]s in the SELECT, and give the target's column that type", c, as)
 		return p.refuse(fault.HashType, hint, "compare column %s has type %s, which cannot be hashed", c, t.SQL)
 	}
 	return nil

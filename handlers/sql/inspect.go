@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/etl-craft/etl-craft/engine/store"
@@ -14,14 +15,16 @@ import (
 
 // inspection is all that planning needs to know of the warehouse and the Engine DB. It only reads.
 type inspection struct {
-	facts   warehouses.Facts
-	target  warehouses.QualifiedName
-	table   *warehouses.Table   // nil when the target does not exist
-	schema  bool                // the target's schema exists
-	columns []warehouses.Column // of the SELECT
-	source  warehouses.SQL      // the SELECT with its tokens replaced
-	empty   bool                // a merge's target has no rows
-	record  store.TargetRecord
+	facts       warehouses.Facts
+	target      warehouses.QualifiedName
+	table       *warehouses.Table       // nil when the target does not exist
+	replacement *warehouses.Replacement // of a table that the action replaces or drops
+	schema      bool                    // the target's schema exists
+	columns     []warehouses.Column     // of the SELECT
+	source      warehouses.SQL          // the SELECT with its tokens replaced
+	empty       bool                    // the target of a merge, or of a setup for one, has no rows
+	record      store.TargetRecord
+	nextRowID   int64 // where a sequence would begin that ROW_ID lacks
 }
 
 // tokens are the replacements of a SELECT's tokens.
@@ -67,6 +70,11 @@ func inspect(ctx context.Context, env *handlers.Env, s warehouses.Session, sp *s
 			return nil, err
 		}
 	}
+	if in.table != nil && (sp.Action == CreateTable || sp.Action == DropTable) {
+		if in.replacement, err = s.Replacement(ctx, in.table); err != nil {
+			return nil, err
+		}
+	}
 	if in.record, err = env.TargetRecord(ctx, in.name()); err != nil {
 		return nil, err
 	}
@@ -75,14 +83,24 @@ func inspect(ctx context.Context, env *handlers.Env, s warehouses.Session, sp *s
 			return nil, err
 		}
 	}
-	if in.table != nil && slices.Contains(merges, sp.Action) {
+	if in.table != nil && (slices.Contains(merges, sp.Action) || sp.Action == SetupTable && len(sp.Compare) > 0) {
 		n, err := s.Int(ctx, env.Dialect.Render("has_rows", frame{Table: env.Dialect.Table(in.target)}))
 		if err != nil {
 			return nil, err
 		}
 		in.empty = n == 0
 	}
-	return in, nil
+	return in, in.readNextRowID(ctx, env.Dialect, s)
+}
+
+func (in *inspection) readNextRowID(ctx context.Context, d *warehouses.Dialect, s warehouses.Session) (err error) {
+	if in.table == nil || !d.Sequences {
+		return nil
+	}
+	if c := in.table.Column(rowID); c != nil && c.Generator == "" && c.Type.Kind == warehouses.Integer {
+		in.nextRowID, err = s.Int(ctx, d.Render("next_row_id", frame{Target: d.Table(in.target)}))
+	}
+	return err
 }
 
 // name keys what the Engine DB knows of the target.
@@ -99,7 +117,7 @@ func (in *inspection) checkTarget(sp *spec, env *handlers.Env) error {
 		return refuse(fault.TargetMissing, "give it a SETUP_TABLE task that runs before, or create it yourself", "the target %s does not exist", in.target)
 	}
 	if in.table.Kind != "table" {
-		return refuse(fault.TargetKind, "choose another TARGET_OBJECT", "the target %s is a %s", in.target, in.table.Kind)
+		return refuse(fault.TargetKind, "choose another TARGET_OBJECT", "the target %s is %s", in.target, withArticle(in.table.Kind))
 	}
 	formatMatters := []string{CreateTable, SetupTable, OverwriteTable, SCD1Merge, SCD2Merge}
 	if sp.Format != "" && in.table.Format != sp.Format && slices.Contains(formatMatters, sp.Action) {
@@ -108,30 +126,48 @@ func (in *inspection) checkTarget(sp *spec, env *handlers.Env) error {
 	return nil
 }
 
+func withArticle(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
 // describe learns the SELECT's columns and refuses those the engine could not write.
 func (in *inspection) describe(ctx context.Context, d *warehouses.Dialect, s warehouses.Session, sp *spec, probe string) error {
 	if err := s.Confirm(ctx, warehouses.SQL(probe)); err != nil {
-		return err
+		return staging(err, probe)
 	}
 	columns, err := s.Describe(ctx, warehouses.SQL(probe))
 	if err != nil {
-		return err
+		return staging(err, probe)
 	}
 	in.columns = columns
 	seen := map[string]bool{}
+	var reserved, unplain, repeated, untyped []string
 	for _, c := range columns {
 		lower := strings.ToLower(c.Name)
 		switch {
 		case isEngineColumn(c.Name):
-			return refuse(fault.ColumnReserved, "list the columns you need, or give it another name with AS", "the SELECT returns %s, which the engine writes itself", c.Name)
+			reserved = append(reserved, c.Name)
 		case !plainName.MatchString(c.Name) || c.Name != d.FoldName(c.Name):
-			return refuse(fault.ColumnName, "give it a plain name with AS: letters, digits and _", "the SELECT returns a column named %q, which would need quoting", c.Name)
+			unplain = append(unplain, strconv.Quote(c.Name))
 		case seen[lower]:
-			return refuse(fault.ColumnDuplicate, "give one of them another name with AS", "the SELECT returns two columns named %s", c.Name)
-		case c.Type.SQL == "":
-			return refuse(fault.ColumnUntyped, "cast it, such as CAST(NULL AS INTEGER) AS "+c.Name, "the SELECT returns %s as a NULL without a type", c.Name)
+			repeated = append(repeated, c.Name)
+		case c.Type.Untyped && in.creates(sp, c.Name):
+			untyped = append(untyped, c.Name)
 		}
 		seen[lower] = true
+	}
+	switch {
+	case len(reserved) > 0:
+		return refuse(fault.ColumnReserved, "list the columns you need, or give them other names with AS", "the SELECT returns %s, which the engine writes itself", strings.Join(reserved, ", "))
+	case len(unplain) > 0:
+		return refuse(fault.ColumnName, "give them plain names with AS: "+plainNames(d), "the SELECT returns columns whose names would need quoting: %s", strings.Join(unplain, ", "))
+	case len(repeated) > 0:
+		return refuse(fault.ColumnDuplicate, "give one of them another name with AS", "the SELECT returns more than one column named %s", strings.Join(repeated, ", "))
+	case len(untyped) > 0:
+		return refuse(fault.ColumnUntyped, "cast it, such as CAST(NULL AS INTEGER) AS "+untyped[0], "the SELECT gives NULL without a type as %s", strings.Join(untyped, ", "))
 	}
 	for _, use := range sp.columnUses() {
 		if !seen[strings.ToLower(use.column)] {
@@ -142,6 +178,34 @@ func (in *inspection) describe(ctx context.Context, d *warehouses.Dialect, s war
 		}
 	}
 	return nil
+}
+
+// plainNames says which names need no quoting.
+func plainNames(d *warehouses.Dialect) string {
+	switch d.Folds {
+	case warehouses.FoldLower:
+		return "lower-case letters, digits and _"
+	case warehouses.FoldUpper:
+		return "upper-case letters, digits and _"
+	}
+	return "letters, digits and _"
+}
+
+// creates reports whether the action makes a column of this name, with the type that the SELECT gives it.
+func (in *inspection) creates(sp *spec, column string) bool {
+	if in.table == nil || sp.Action == CreateTable {
+		return true
+	}
+	return sp.Action != SetupTable && in.table.Column(column) == nil
+}
+
+// staging says of an error of the warehouse that it is about the SELECT, which is what the user knows of.
+func staging(err error, source string) error {
+	e := fault.As(err)
+	if e.Code == fault.StatementFailed && e.Step == "" {
+		e.Step, e.SQL = "stage the SELECT", source
+	}
+	return e
 }
 
 func refuse(code fault.Code, hint, format string, args ...any) error {

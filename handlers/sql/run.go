@@ -130,6 +130,11 @@ func (r *run) once(ctx context.Context) (handlers.Result, error) {
 	if err != nil {
 		return handlers.Result{}, err
 	}
+	if r.sp.Action == SetupTable && r.in.table != nil && r.recordsHash() { // nothing was committed, which would have recorded it
+		if err := r.beforeCommit(ctx, res); err != nil {
+			return handlers.Result{}, err
+		}
+	}
 	return r.result(res, earlier), nil
 }
 
@@ -242,13 +247,17 @@ func (r *run) beforeCommit(ctx context.Context, so warehouses.Results) error {
 	return r.a.Advance(ctx, p)
 }
 
-// recordsHash reports whether this attempt makes the first hashed rows of its target, or the table for them.
+// recordsHash reports whether this attempt makes the first hashed rows of its target, or the table for them, or finds it
+// empty.
 func (r *run) recordsHash() bool {
 	switch r.sp.Action {
 	case SCD1Merge, SCD2Merge:
 		return r.in.empty
 	case SetupTable:
-		return r.in.table == nil && len(r.sp.Compare) > 0
+		if len(r.sp.Compare) == 0 || r.in.table == nil {
+			return len(r.sp.Compare) > 0
+		}
+		return r.in.empty && r.in.table.Column(hashKey) != nil
 	}
 	return false
 }

@@ -66,8 +66,12 @@ func (p *planner) checkGenerator() error {
 	if c == nil || c.Generator != "" {
 		return nil
 	}
-	return p.refuse(fault.NoGenerator, "run "+string(p.d.Render("add_generator", frame{Target: p.target, Plain: p.d.Text(p.in.target.Schema + ".etl_seq_" + p.in.target.Table + "_row_id"), Schema: p.sequence()})),
-		"ROW_ID of %s has no generator", p.in.target)
+	plain := string(p.sequence())
+	if !p.d.Sequences {
+		plain = p.in.target.Schema + ".etl_seq_" + p.in.target.Table + "_row_id"
+	}
+	statement := p.d.Render("add_generator", frame{Target: p.target, Plain: p.d.Text(plain), Schema: p.sequence(), Key: warehouses.Int(p.in.nextRowID)})
+	return p.refuse(fault.NoGenerator, "run "+string(statement), "ROW_ID of %s has no generator", p.in.target)
 }
 
 func (p *planner) newColumns() []warehouses.Column {

@@ -1,7 +1,9 @@
 package sql
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -48,7 +50,7 @@ func parse(env *handlers.Env, task *handlers.Task) (*spec, []fault.Problem) {
 	if !slices.Contains(Actions, action) && action != "" {
 		action = "" // its own problem; the others are still worth telling
 	}
-	problems := handlers.CheckParams(params, values, sp.Action, env.Dialect.StorageParams)
+	problems := handlers.CheckParams(params, values, action, env.Dialect.StorageParams)
 	if f := values["TABLE_FORMAT"]; f != "" {
 		sp.Format = f
 	}
@@ -117,11 +119,13 @@ func (sp *spec) parseColumns(env *handlers.Env, values map[string]string) []faul
 		if values[parameter] == "" {
 			return nil
 		}
-		columns := handlers.Columns(values[parameter])
-		for i, c := range columns {
-			columns[i] = env.Dialect.FoldName(c)
-			if isEngineColumn(c) {
+		var columns []string
+		for _, c := range handlers.Columns(values[parameter]) {
+			switch {
+			case isEngineColumn(c):
 				problems = append(problems, fail(fault.ColumnReserved, parameter, "name columns of the SELECT", "%s names %s, which the engine writes", parameter, c))
+			case plainName.MatchString(c): // any other is reported already
+				columns = append(columns, env.Dialect.FoldName(c))
 			}
 		}
 		return columns
@@ -138,12 +142,17 @@ func (sp *spec) parseColumns(env *handlers.Env, values map[string]string) []faul
 }
 
 func (sp *spec) parseSource(env *handlers.Env, values map[string]string) []fault.Problem {
-	inline, file := values["SOURCE_SQL"], values["SOURCE_SQL_FILE"]
+	inline, inlineSet := values["SOURCE_SQL"]
+	file, fileSet := values["SOURCE_SQL_FILE"]
 	text, parameter := inline, "SOURCE_SQL"
 	switch {
-	case (inline == "") == (file == ""):
-		return []fault.Problem{fail(fault.ParameterMissing, "SOURCE_SQL", "keep one of them", "set exactly one of SOURCE_SQL and SOURCE_SQL_FILE")}
-	case file != "":
+	case inlineSet && fileSet:
+		return []fault.Problem{fail(fault.ParameterInvalid, "SOURCE_SQL", "keep one of them", "SOURCE_SQL and SOURCE_SQL_FILE are both set")}
+	case !inlineSet && !fileSet:
+		return []fault.Problem{fail(fault.ParameterMissing, "SOURCE_SQL", "write the SELECT into SOURCE_SQL, or name its file with SOURCE_SQL_FILE", "%s needs SOURCE_SQL or SOURCE_SQL_FILE", sp.Action)}
+	case strings.TrimSpace(inline+file) == "":
+		return nil // reported as a text that is empty
+	case fileSet:
 		parameter = "SOURCE_SQL_FILE"
 		read, problem := readSource(env.ProjectDir, file)
 		if problem != nil {
@@ -155,7 +164,7 @@ func (sp *spec) parseSource(env *handlers.Env, values map[string]string) []fault
 	}
 	sel, err := sqlscan.Parse(text, env.Dialect.Syntax)
 	if err != nil {
-		return asProblems(parameter, err)
+		return asProblems(parameter, file, err)
 	}
 	sp.Select = sel
 	sp.Switches = map[sqlscan.Token]bool{}
@@ -164,38 +173,57 @@ func (sp *spec) parseSource(env *handlers.Env, values map[string]string) []fault
 	}
 	var problems []fault.Problem
 	if err := sel.CheckTokens(sp.Switches); err != nil {
-		problems = asProblems(parameter, err)
+		problems = asProblems(parameter, file, err)
 	}
 	return append(problems, sp.checkListedColumns(env.Dialect, parameter)...)
 }
 
 func readSource(projectDir, file string) (string, *fault.Problem) {
-	if !filepath.IsLocal(file) || strings.Contains(file, `\`) {
-		p := fail(fault.SourceFile, "SOURCE_SQL_FILE", "write a path inside sql_files/, such as sales/orders.sql", "SOURCE_SQL_FILE %q leaves sql_files/", file)
+	refuse := func(hint, format string, args ...any) (string, *fault.Problem) {
+		p := fail(fault.SourceFile, "SOURCE_SQL_FILE", hint, "SOURCE_SQL_FILE %q "+format, append([]any{file}, args...)...)
 		return "", &p
+	}
+	const inside = "write a path inside sql_files/, such as sales/orders.sql"
+	if !filepath.IsLocal(file) || strings.Contains(file, `\`) {
+		return refuse(inside, "leaves sql_files/")
 	}
 	root, err := os.OpenRoot(filepath.Join(projectDir, "sql_files"))
 	if err != nil {
-		p := fail(fault.SourceFile, "SOURCE_SQL_FILE", "create the folder sql_files beside etl-craft.yml", "SOURCE_SQL_FILE %q: the project has no folder sql_files", file)
-		return "", &p
+		return refuse("create the folder sql_files beside etl-craft.yml", "cannot be read: the project has no folder sql_files")
 	}
 	defer func() { _ = root.Close() }()
 	b, err := root.ReadFile(file)
-	if err != nil {
-		p := fail(fault.SourceFile, "SOURCE_SQL_FILE", nearestFile(root, file), "SOURCE_SQL_FILE %q cannot be read: %v", file, cause(err))
-		return "", &p
+	if err == nil {
+		return string(b), nil
 	}
-	return string(b), nil
+	info, notThere := root.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse(nearestFile(root, file), "does not exist in sql_files/")
+	case notThere != nil:
+		return refuse(inside, "cannot be read: %v", cause(err)) // a link that leads out of the folder, among others
+	case info.IsDir():
+		return refuse("name a file in it", "is a folder")
+	}
+	return refuse("check its permissions", "cannot be read: %v", cause(err))
 }
 
-func asProblems(parameter string, err error) []fault.Problem {
+// asProblems gives the problems of a SELECT their parameter, and the file that lines and columns are of. Those of an
+// inline SELECT are in the message only.
+func asProblems(parameter, file string, err error) []fault.Problem {
 	e := fault.As(err)
-	if len(e.Problems) == 0 {
-		return []fault.Problem{{Level: "FAIL", Code: e.Code, Parameter: parameter, Message: e.Message, Hint: e.Hint}}
-	}
 	problems := slices.Clone(e.Problems)
+	if len(problems) == 0 {
+		problems = []fault.Problem{{Level: "FAIL", Code: e.Code, Message: e.Message, Hint: e.Hint}}
+	}
 	for i := range problems {
-		problems[i].Parameter = parameter
+		p := &problems[i]
+		p.Parameter = parameter
+		if file == "" || p.Line == 0 {
+			p.Line, p.Column = 0, 0
+			continue
+		}
+		p.File = "sql_files/" + filepath.ToSlash(file)
 	}
 	return problems
 }
@@ -212,7 +240,7 @@ func (sp *spec) checkListedColumns(d *warehouses.Dialect, parameter string) []fa
 		}
 		have[strings.ToLower(name)] = true
 		if isEngineColumn(name) {
-			problems = append(problems, fail(fault.ColumnReserved, parameter, "list the columns you need, or give it another name with AS", "the SELECT returns %s, which the engine writes itself", c.Name))
+			problems = append(problems, fail(fault.ColumnReserved, parameter, "list the columns you need, or give them other names with AS", "the SELECT returns %s, which the engine writes itself", c.Name))
 		}
 	}
 	if !complete {

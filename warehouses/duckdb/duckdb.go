@@ -58,7 +58,7 @@ func Open(o Options) (warehouses.Warehouse, error) {
 		return nil, err
 	}
 	o.Path = path
-	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	name := Database(path)
 	if slices.Contains([]string{"memory", "system", "temp"}, strings.ToLower(name)) {
 		return nil, fault.New(fault.ConfigInvalid, "DuckDB keeps the name %s for itself, so no warehouse file can have it: %s", name, path).WithHint("rename the file")
 	}
@@ -67,6 +67,9 @@ func Open(o Options) (warehouses.Warehouse, error) {
 	}
 	return &warehouse{options: o, name: name, turn: newTurn(path), changed: make(chan struct{})}, nil
 }
+
+// Database is the name of a file's database: the file's, without its extension.
+func Database(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
 
 func (w *warehouse) Dialect() *warehouses.Dialect { return Dialect }
 

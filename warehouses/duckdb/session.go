@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"reflect"
 	"regexp"
@@ -53,102 +54,99 @@ func (s *session) Confirm(ctx context.Context, text warehouses.SQL) error {
 }
 
 func (s *session) Describe(ctx context.Context, query warehouses.SQL) ([]warehouses.Column, error) {
-	rows, err := s.conn.QueryContext(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+string(query)+"\n)")
+	described, err := s.Rows(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+query+"\n)", math.MaxInt)
 	if err != nil {
-		return nil, s.failed(ctx, err)
+		return nil, err
 	}
-	defer func() { _ = rows.Close() }()
-	var columns []warehouses.Column
-	for rows.Next() {
-		var name, typ string
-		if err := rows.Scan(&name, &typ); err != nil {
-			return nil, err
-		}
-		columns = append(columns, warehouses.Column{Name: name, Type: parseType(typ)})
+	// DESCRIBE says INTEGER of a NULL without a type. typeof does not, and the join on false reads no rows.
+	names, types := make([]warehouses.SQL, len(described)), make([]warehouses.SQL, len(described))
+	for i := range described {
+		names[i] = warehouses.SQL(fmt.Sprintf("c%d", i))
+		types[i] = "typeof(s." + names[i] + ")"
 	}
-	return columns, s.failed(ctx, rows.Err())
+	bound, err := s.Rows(ctx, "SELECT "+warehouses.Join(types, ", ")+"\nFROM (SELECT 1) AS one\nLEFT JOIN (\n"+query+"\n) AS s ("+warehouses.Join(names, ", ")+") ON false", 1)
+	if err != nil {
+		return nil, err
+	}
+	columns := make([]warehouses.Column, len(described))
+	for i, d := range described {
+		columns[i] = warehouses.Column{Name: d[0], Type: parseType(d[1])}
+		columns[i].Type.Untyped = bound[0][i] == untyped || strings.HasPrefix(bound[0][i], untyped+"[")
+	}
+	return columns, nil
 }
 
-const inspectTable = `
-SELECT kind, schema_name, table_name, coalesce(comment, ''), constrained
-FROM (
-  SELECT 'table' AS kind, schema_name, table_name, comment,
-    has_primary_key OR index_count > 0 OR check_constraint_count > 0 AS constrained
-  FROM duckdb_tables() WHERE database_name = $1
-  UNION ALL
-  SELECT 'view', schema_name, view_name, comment, false FROM duckdb_views() WHERE database_name = $1
-)
-WHERE lower(schema_name) = lower($2) AND lower(table_name) = lower($3)`
-
-const inspectColumns = `
-SELECT column_name, data_type, NOT is_nullable, coalesce(column_default, ''), coalesce(comment, '')
-FROM duckdb_columns()
-WHERE database_name = $1 AND schema_name = $2 AND table_name = $3
-ORDER BY column_index`
-
-const inspectConstraints = `
-SELECT 'index ' || index_name FROM duckdb_indexes() WHERE database_name = $1 AND schema_name = $2 AND table_name = $3
-UNION ALL
-SELECT 'constraint ' || constraint_text FROM duckdb_constraints()
-WHERE database_name = $1 AND schema_name = $2 AND table_name = $3 AND constraint_type <> 'NOT NULL'`
+// untyped is how DuckDB prints the type of a NULL that has none.
+const untyped = `"NULL"`
 
 var nextval = regexp.MustCompile(`^nextval\('(.+)'\)$`)
 
+// Table asks for the one table. The catalog's table functions would list every column of every database first.
 func (s *session) Table(ctx context.Context, name warehouses.QualifiedName) (*warehouses.Table, error) {
-	t := &warehouses.Table{Name: name, Format: warehouses.FormatNative}
-	constrained := false
-	err := s.conn.QueryRowContext(ctx, inspectTable, name.Database, name.Schema, name.Table).Scan(&t.Kind, &t.Name.Schema, &t.Name.Table, &t.Comment, &constrained)
-	if errors.Is(err, sql.ErrNoRows) {
+	t := &warehouses.Table{Name: name, Kind: "table", Format: warehouses.FormatNative}
+	rows, err := s.Rows(ctx, "SELECT name, type, \"notnull\", dflt_value FROM pragma_table_info("+Dialect.Text(string(Dialect.Table(name)))+")", math.MaxInt)
+	var missing *duckdb.Error
+	if errors.As(err, &missing) && missing.Type == duckdb.ErrorTypeCatalog {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.failed(ctx, err)
-	}
-	if err := s.columns(ctx, t); err != nil {
 		return nil, err
 	}
-	if constrained {
-		lost, err := s.Rows(ctx, inspectConstraints, 100, name.Database, t.Name.Schema, t.Name.Table)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range lost {
-			t.Lost = append(t.Lost, l[0])
-		}
-	}
-	if t.Comment != "" {
-		t.Carry = append(t.Carry, "COMMENT ON TABLE "+Dialect.Table(t.Name)+" IS "+Dialect.Text(t.Comment))
-	}
-	return t, nil
-}
-
-func (s *session) columns(ctx context.Context, t *warehouses.Table) error {
-	rows, err := s.conn.QueryContext(ctx, inspectColumns, t.Name.Database, t.Name.Schema, t.Name.Table)
-	if err != nil {
-		return s.failed(ctx, err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var c warehouses.TableColumn
-		var typ, fallback, comment string
-		if err := rows.Scan(&c.Name, &typ, &c.NotNull, &fallback, &comment); err != nil {
-			return err
-		}
-		c.Type, c.HasDefault = parseType(typ), fallback != ""
-		if m := nextval.FindStringSubmatch(fallback); m != nil {
+	onlyTablesHave := false
+	for _, r := range rows {
+		c := warehouses.TableColumn{Column: warehouses.Column{Name: r[0], Type: parseType(r[1])}, NotNull: r[2] == "true", HasDefault: r[3] != "NULL"}
+		if m := nextval.FindStringSubmatch(r[3]); m != nil {
 			c.Generator = warehouses.SQL(strings.ReplaceAll(m[1], "''", "'"))
-		} else if fallback != "" {
-			t.Lost = append(t.Lost, "default of "+c.Name)
 		}
-		if comment != "" {
-			t.Lost = append(t.Lost, "comment of "+c.Name)
-		}
-		if c.NotNull {
-			t.Lost = append(t.Lost, "NOT NULL of "+c.Name)
-		}
+		onlyTablesHave = onlyTablesHave || c.NotNull || c.HasDefault
 		t.Columns = append(t.Columns, c)
 	}
-	return s.failed(ctx, rows.Err())
+	if onlyTablesHave {
+		return t, nil
+	}
+	views, err := s.Rows(ctx, "SELECT view_name FROM duckdb_views() WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(view_name) = lower($3)", 1, name.Database, name.Schema, name.Table)
+	if len(views) > 0 {
+		t.Kind = "view"
+	}
+	return t, err
+}
+
+const lostQuery = `
+SELECT 'index ' || index_name FROM duckdb_indexes() WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)
+UNION ALL
+SELECT 'constraint ' || constraint_text FROM duckdb_constraints()
+WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3) AND constraint_type <> 'NOT NULL'
+UNION ALL
+SELECT 'comment of ' || column_name FROM duckdb_columns()
+WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3) AND comment IS NOT NULL`
+
+const commentQuery = `
+SELECT comment FROM duckdb_tables()
+WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3) AND comment IS NOT NULL`
+
+func (s *session) Replacement(ctx context.Context, t *warehouses.Table) (*warehouses.Replacement, error) {
+	r := &warehouses.Replacement{}
+	for _, c := range t.Columns {
+		if c.HasDefault && c.Generator == "" {
+			r.Lost = append(r.Lost, "default of "+c.Name)
+		}
+		if c.NotNull {
+			r.Lost = append(r.Lost, "NOT NULL of "+c.Name)
+		}
+	}
+	of := []any{t.Name.Database, t.Name.Schema, t.Name.Table}
+	lost, err := s.Rows(ctx, lostQuery, math.MaxInt, of...)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range lost {
+		r.Lost = append(r.Lost, l[0])
+	}
+	comment, err := s.Rows(ctx, commentQuery, 1, of...)
+	if len(comment) > 0 {
+		r.Carry = []warehouses.SQL{"COMMENT ON TABLE " + Dialect.Table(t.Name) + " IS " + Dialect.Text(comment[0][0])}
+	}
+	return r, err
 }
 
 func (s *session) SchemaExists(ctx context.Context, name warehouses.QualifiedName) (bool, error) {
@@ -275,12 +273,26 @@ func (s *session) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fault.New(fault.TaskCancelled, "%s: %w", firstLine(err), context.Cause(ctx))
 	}
-	e := &fault.Error{Code: fault.StatementFailed, Message: firstLine(err), Err: err}
+	e := &fault.Error{Code: fault.StatementFailed, Message: firstLine(err), Hint: suggestion(err), Err: err}
 	var d *duckdb.Error
 	if errors.As(err, &d) && d.Type == duckdb.ErrorTypeTransaction {
 		e.Code, e.Retryable = fault.WriteConflict, true
 	}
 	return e
+}
+
+// suggestion is what DuckDB proposes below its message, "" when it proposes nothing.
+func suggestion(err error) string {
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "Did you mean "); ok {
+			return "did you mean " + rest
+		}
+		if rest, ok := strings.CutPrefix(line, "Candidate bindings: "); ok {
+			return "there are " + rest
+		}
+	}
+	return ""
 }
 
 func firstLine(err error) string {

@@ -21,9 +21,14 @@ JOIN below AS b ON b.position = a.position AND b.typtype <> 'd'
 ORDER BY a.position`
 
 const tableQuery = `
+SELECT c.oid, c.relkind
+FROM pg_class AS c
+JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = $1 AND c.relname = $2`
+
+const ownerQuery = `
 SELECT
   c.oid,
-  c.relkind,
   pg_get_userbyid(c.relowner),
   pg_has_role(c.relowner, 'USAGE'),
   pg_get_userbyid(c.relowner) = current_user,

@@ -74,7 +74,7 @@ var (
 // parseType reads what format_type prints. Enumerations and domains need the catalog, see session.types.
 func parseType(text string) warehouses.Type {
 	if text == "unknown" {
-		return warehouses.Type{}
+		return warehouses.Type{SQL: "text", Kind: warehouses.Text, Untyped: true}
 	}
 	t := warehouses.Type{SQL: warehouses.SQL(text), Kind: kinds[modifier.ReplaceAllString(text, "")]}
 	if t.Kind != warehouses.Decimal {

@@ -36,6 +36,7 @@ func (s *session) failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	s.spoiled = true
 	server := pgError(err)
 	if ctx.Err() != nil && (server == nil || server.Code == queryCanceled) {
 		e := fault.New(fault.TaskCancelled, "the statement was cancelled: %w", context.Cause(ctx))

@@ -134,6 +134,15 @@ func (c *client) table(schema, name string) *warehouses.Table {
 	return t
 }
 
+func (c *client) replacement(schema, name string) *warehouses.Replacement {
+	c.Helper()
+	r, err := c.Replacement(c.Context(), c.table(schema, name))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return r
+}
+
 // until asks until the query says t.
 func (c *client) until(query string, args ...any) {
 	c.Helper()

@@ -103,7 +103,7 @@ func (s *session) types(ctx context.Context, oids, modifiers []string) ([]wareho
 	for i, r := range rows {
 		name, base := r[0], r[1]
 		types[i] = parseType(base)
-		if types[i].SQL != "" {
+		if !types[i].Untyped {
 			types[i].SQL = warehouses.SQL(name)
 		}
 	}
@@ -128,20 +128,32 @@ func (s *session) Table(ctx context.Context, name warehouses.QualifiedName) (*wa
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		oid, r := rows[0][0], rows[0]
-		t = &warehouses.Table{Name: name, Kind: relkinds[r[1]], Format: warehouses.FormatNative, Owner: r[2], NotOwned: r[3] == "f", Comment: r[5]}
-		if err := s.columns(ctx, t, oid); err != nil || t.Kind != "table" {
-			return err
-		}
-		if t.Dependents, err = s.list(ctx, dependentsQuery, oid); err != nil {
-			return err
-		}
-		if t.Lost, err = s.list(ctx, lostQuery, oid); err != nil {
-			return err
-		}
-		return s.carry(ctx, t, oid, r[4] == "t")
+		t = &warehouses.Table{Name: name, Kind: relkinds[rows[0][1]], Format: warehouses.FormatNative}
+		return s.columns(ctx, t, rows[0][0])
 	})
 	return t, err
+}
+
+func (s *session) Replacement(ctx context.Context, t *warehouses.Table) (*warehouses.Replacement, error) {
+	r := &warehouses.Replacement{}
+	err := s.readOnly(ctx, func() error {
+		rows, err := s.query(ctx, ownerQuery, t.Name.Schema, t.Name.Table)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		oid := rows[0][0]
+		r.Owner, r.NotOwned = rows[0][1], rows[0][2] == "f"
+		if r.Dependents, err = s.list(ctx, dependentsQuery, oid); err != nil {
+			return err
+		}
+		if r.Lost, err = s.list(ctx, lostQuery, oid); err != nil {
+			return err
+		}
+		mine, comment := rows[0][3] == "t", rows[0][4]
+		r.Carry, err = s.carry(ctx, t.Name, oid, r.Owner, mine, comment)
+		return err
+	})
+	return r, err
 }
 
 func (s *session) columns(ctx context.Context, t *warehouses.Table, oid string) error {
@@ -175,33 +187,34 @@ func (s *session) list(ctx context.Context, query, oid string) ([]string, error)
 
 // carry collects the statements that make a replacement, a new table of the session's user, belong to the old owner
 // and open to the same roles.
-func (s *session) carry(ctx context.Context, t *warehouses.Table, oid string, mine bool) error {
-	on := " ON TABLE " + Dialect.Table(t.Name)
+func (s *session) carry(ctx context.Context, table warehouses.QualifiedName, oid, owner string, mine bool, comment string) ([]warehouses.SQL, error) {
+	var carry []warehouses.SQL
+	on := " ON TABLE " + Dialect.Table(table)
 	if !mine {
-		t.Carry = append(t.Carry, "ALTER TABLE "+Dialect.Table(t.Name)+" OWNER TO "+Dialect.Ident(t.Owner))
+		carry = append(carry, "ALTER TABLE "+Dialect.Table(table)+" OWNER TO "+Dialect.Ident(owner))
 	}
 	defaults, err := s.list(ctx, defaultGranteesQuery, oid)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, role := range defaults {
-		t.Carry = append(t.Carry, "REVOKE ALL"+on+" FROM "+grantee(role))
+		carry = append(carry, "REVOKE ALL"+on+" FROM "+grantee(role))
 	}
 	grants, err := s.query(ctx, grantsQuery, oid)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, g := range grants {
 		grant := "GRANT " + warehouses.SQL(g[1]) + on + " TO " + grantee(g[0])
 		if g[2] == "t" {
 			grant += " WITH GRANT OPTION"
 		}
-		t.Carry = append(t.Carry, grant)
+		carry = append(carry, grant)
 	}
-	if t.Comment != "" {
-		t.Carry = append(t.Carry, "COMMENT"+on+" IS "+Dialect.Text(t.Comment))
+	if comment != "" {
+		carry = append(carry, "COMMENT"+on+" IS "+Dialect.Text(comment))
 	}
-	return nil
+	return carry, nil
 }
 
 // grantee is "" for everybody.

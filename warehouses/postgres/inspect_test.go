@@ -229,7 +229,7 @@ func TestKinds(t *testing.T) {
 			"part":  {"parent table " + s + ".parts"},
 			"base":  {"materialized view " + s + ".stored", "table " + s + ".child", "view " + s + ".a_view"},
 		} {
-			if diff := cmp.Diff(want, c.table(s, name).Dependents); diff != "" {
+			if diff := cmp.Diff(want, c.replacement(s, name).Dependents); diff != "" {
 				t.Errorf("dependents of %s: %s", name, diff)
 			}
 		}
@@ -267,7 +267,7 @@ func TestDependents(t *testing.T) {
 				"CREATE STATISTICS "+s+".pair ON a, b FROM "+s+".t", "ALTER TABLE "+s+".t ENABLE ROW LEVEL SECURITY", "CREATE POLICY all_rows ON "+s+".t USING (a IN (SELECT b FROM "+s+".t))")
 		}
 		create()
-		if got := c.table(s, "t").Dependents; got != nil {
+		if got := c.replacement(s, "t").Dependents; got != nil {
 			t.Errorf("its own parts: %v", got)
 		}
 		c.exec("DROP TABLE " + s + ".t")
@@ -284,7 +284,7 @@ func TestDependents(t *testing.T) {
 		} {
 			create()
 			c.exec(strings.ReplaceAll(statement, "%", s))
-			got := c.table(s, "t").Dependents
+			got := c.replacement(s, "t").Dependents
 			if want := strings.ReplaceAll(want, "%", s); len(got) == 0 || got[len(got)-1] != want {
 				t.Errorf("%s: %v, want %s", statement, got, want)
 			}
@@ -302,7 +302,7 @@ func TestLost(t *testing.T) {
 		c := connect(t, open(t, Options{URL: address}))
 		s := c.schema()
 		c.exec("CREATE TABLE " + s + ".plain (a integer, row_id bigint GENERATED ALWAYS AS IDENTITY)")
-		if got := c.table(s, "plain").Lost; got != nil {
+		if got := c.replacement(s, "plain").Lost; got != nil {
 			t.Errorf("an engine's table loses %v", got)
 		}
 		role := c.role()
@@ -321,7 +321,7 @@ func TestLost(t *testing.T) {
 			"COMMENT ON COLUMN "+s+".t.c IS 'hello'",
 			"GRANT SELECT (b) ON "+s+".t TO "+role,
 		)
-		got := strings.Join(c.table(s, "t").Lost, "\n")
+		got := strings.Join(c.replacement(s, "t").Lost, "\n")
 		for _, want := range []string{"index by_b", "constraint t_pk PRIMARY KEY (a)", "constraint positive CHECK ((c > 0))", "trigger looks", "rule quiet", "policy all_rows",
 			"statistics pair", "row level security", "UNLOGGED", "replica identity", "storage parameters fillfactor=70", "default of b", "generation of d", "identity of e",
 			"NOT NULL of a", "NOT NULL of e", "collation of b", "grants on b", "comment of c"} {
@@ -334,7 +334,7 @@ func TestLost(t *testing.T) {
 		}
 		c.exec("ALTER TABLE "+s+".t SET LOGGED", "CREATE PUBLICATION "+publication+" FOR TABLE "+s+".t")
 		c.after("DROP PUBLICATION " + publication)
-		if got := strings.Join(c.table(s, "t").Lost, "\n"); !strings.Contains(got, "publication "+publication) || strings.Contains(got, "UNLOGGED") {
+		if got := strings.Join(c.replacement(s, "t").Lost, "\n"); !strings.Contains(got, "publication "+publication) || strings.Contains(got, "UNLOGGED") {
 			t.Error(got)
 		}
 	})

@@ -16,8 +16,10 @@ import (
 
 // session is one connection. Statements go through the extended protocol, which takes one statement at a time.
 type session struct {
-	conn  *pgconn.PgConn
-	facts warehouses.Facts
+	w       *warehouse
+	conn    *pgconn.PgConn
+	facts   warehouses.Facts
+	spoiled bool // a statement failed, so the connection serves no other session
 }
 
 func (s *session) Facts() warehouses.Facts { return s.facts }
@@ -143,5 +145,8 @@ func (s *session) Close() error {
 	rollback := s.Rollback()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	if !s.spoiled && s.conn.Exec(ctx, "DISCARD ALL").Close() == nil && s.w.keep(s.conn) {
+		return rollback
+	}
 	return errors.Join(rollback, s.conn.Close(ctx))
 }

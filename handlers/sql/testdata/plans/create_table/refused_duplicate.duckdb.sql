@@ -1,3 +1,3 @@
 COLUMN_DUPLICATE
-error: CREATE_TABLE warehouse.sales.orders: the SELECT returns two columns named Order_Id
+error: CREATE_TABLE warehouse.sales.orders: the SELECT returns more than one column named Order_Id
 hint: give one of them another name with AS

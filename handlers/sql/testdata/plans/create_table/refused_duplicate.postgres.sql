@@ -1,3 +1,3 @@
 COLUMN_DUPLICATE
-error: CREATE_TABLE warehouse.sales.orders: the SELECT returns two columns named order_id
+error: CREATE_TABLE warehouse.sales.orders: the SELECT returns more than one column named order_id
 hint: give one of them another name with AS

@@ -1,3 +1,3 @@
 STATEMENT_FAILED
 error: CREATE_TABLE warehouse.sales.orders: stage the SELECT failed: Catalog Error: Table with name nowhere does not exist!
-hint: Did you mean "orders"?
+hint: did you mean "orders"?

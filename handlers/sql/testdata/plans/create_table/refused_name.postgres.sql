@@ -1,3 +1,3 @@
 COLUMN_NAME
-error: CREATE_TABLE warehouse.sales.orders: the SELECT returns a column named "order id", which would need quoting
-hint: give it a plain name with AS: letters, digits and _
+error: CREATE_TABLE warehouse.sales.orders: the SELECT returns columns whose names would need quoting: "order id"
+hint: give them plain names with AS: lower-case letters, digits and _

@@ -1,3 +1,3 @@
 HASH_TYPE
 error: SCD1_MERGE warehouse.sales.customers: compare column balance has type double precision, which cannot be hashed
-hint: cast it to DECIMAL(p,s) in the SELECT, and give the target that type
+hint: write CAST(balance AS DECIMAL(p,s)) AS balance in the SELECT, and give the target's column that type

@@ -12,12 +12,9 @@ SELECT customer_id, name, email, updated_at FROM raw.customers
 -- 2 stage fits the plan (fails when > 0)
 SELECT count(*)
 FROM (VALUES ('customer_id', 'BIGINT'), ('name', 'VARCHAR'), ('email', 'VARCHAR'), ('updated_at', 'TIMESTAMP')) AS planned (name, type)
-FULL JOIN (
-  SELECT column_name, data_type FROM duckdb_columns()
-  WHERE database_name = 'temp' AND table_name = 'etl_stage_<task_run_id>_<token>'
-) AS staged
-  ON staged.column_name = planned.name
-WHERE planned.type IS DISTINCT FROM staged.data_type;
+FULL JOIN pragma_table_info('etl_stage_<task_run_id>_<token>') AS staged
+  ON staged.name = planned.name
+WHERE planned.type IS DISTINCT FROM staged.type;
 
 -- 3 rows of the SELECT (counts SOURCE_COUNT)
 SELECT count(*) FROM "etl_stage_<task_run_id>_<token>";

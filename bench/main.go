@@ -1,0 +1,82 @@
+// Command bench measures etl-craft against hand-written SQL that leaves the same rows, and writes the results page.
+//
+//	go run ./bench [-only cold,chain,actions] [-rows 1000000] [-stage 100000] [-tasks 1000] [-repeat 5] [-out bench/RESULTS.md]
+//
+// It builds the program and runs it as a user would, in a process of its own; the hand-written SQL runs in a process of
+// its own too, through the same drivers. ETL_CRAFT_TEST_POSTGRES names PostgreSQL servers, of which the last is measured;
+// without it only SQLite and DuckDB are.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// options are the sizes of everything.
+type options struct {
+	only                       string
+	rows, stage, tasks, repeat int
+	out                        string
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "hand" {
+		exitOn(byHand(os.Args[2:]))
+		return
+	}
+	var o options
+	flag.StringVar(&o.only, "only", "cold,chain,actions", "what to measure, separated by commas")
+	flag.IntVar(&o.rows, "rows", 1_000_000, "rows of the targets")
+	flag.IntVar(&o.stage, "stage", 100_000, "rows that the SELECT returns")
+	flag.IntVar(&o.tasks, "tasks", 1000, "tasks of the chain")
+	flag.IntVar(&o.repeat, "repeat", 5, "pairs of runs per action; the median counts")
+	flag.StringVar(&o.out, "out", filepath.Join("bench", "RESULTS.md"), "where the results page goes")
+	flag.Parse()
+	exitOn(measureAll(o))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func measureAll(o options) (err error) {
+	dir, err := os.MkdirTemp("", "etl-craft-bench")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{options: o, dir: dir, program: filepath.Join(dir, "etl-craft")}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.program, "./cmd/etl-craft")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	if b.self, err = os.Executable(); err != nil {
+		return err
+	}
+	servers := strings.Split(os.Getenv("ETL_CRAFT_TEST_POSTGRES"), ",")
+	if b.server = servers[len(servers)-1]; b.server == "" {
+		fmt.Fprintln(os.Stderr, "bench: PostgreSQL is left out: set ETL_CRAFT_TEST_POSTGRES, or use make bench")
+	}
+	results := newPage(b)
+	for _, part := range []struct {
+		name    string
+		measure func(*page) error
+	}{{"cold", b.cold}, {"chain", b.chains}, {"actions", b.actions}} {
+		if !strings.Contains(","+o.only+",", ","+part.name+",") {
+			continue
+		}
+		if err := part.measure(results); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return results.write(o.out)
+}
