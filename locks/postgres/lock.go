@@ -32,7 +32,7 @@ func (k *lock) Check(ctx context.Context) error {
 	}
 	err := k.session.do(ctx, func(ctx context.Context) error {
 		var held bool
-		err := k.session.conn.QueryRow(ctx, sqlHasLock, k.number).Scan(&held)
+		err := k.session.conn.QueryRow(ctx, sqlHasLock, k.number, k.session.mark).Scan(&held)
 		if err == nil && !held {
 			k.session.lose(errNotHeld)
 		}

@@ -3,7 +3,7 @@
 // are given without it.
 //
 // The session must be with PostgreSQL itself: behind a transaction pooler it would belong to somebody else after every
-// statement.
+// statement. Such a pooler is noticed and refused.
 package postgres
 
 import (
@@ -45,8 +45,8 @@ type locker struct {
 }
 
 // Open connects to the Engine DB and returns its locks. config must lead to PostgreSQL itself, not to a transaction
-// pooler; schema is where AUD_LOCKS is or will be. A server that cannot be reached is a *fault.Error with code
-// ENGINE_UNREACHABLE. The locks use one connection, whatever their number.
+// pooler, which is a *fault.Error with code ENGINE_POOLED; schema is where AUD_LOCKS is or will be. A server that cannot be
+// reached is ENGINE_UNREACHABLE. The locks use one connection, whatever their number.
 func Open(ctx context.Context, config *pgx.ConnConfig, schema string) (locks.Locker, error) {
 	return open(ctx, config, schema, pingEvery)
 }
@@ -98,7 +98,7 @@ func (l *locker) on(ctx context.Context, f func(context.Context, *session) error
 			return nil
 		}
 		lost := s.why()
-		if lost == nil {
+		if lost == nil || fault.Has(lost, fault.EnginePooled) {
 			return err
 		}
 		if fresh {

@@ -192,7 +192,7 @@ func TestCheckNoticesAnotherSession(t *testing.T) {
 		k := mustLock(t, l, newKey(t))
 		session := k.(*lock).session
 		err := session.do(t.Context(), func(ctx context.Context) error {
-			_, err := session.conn.Exec(ctx, sqlUnlockAll)
+			_, err := session.conn.Exec(ctx, sqlUnlockAll, session.mark)
 			return err
 		})
 		if err != nil {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 // session is one connection and the locks it holds. It is lost once and for ever.
 type session struct {
 	conn *pgx.Conn
+	mark string        // of the server's session; no other session has it
 	busy chan struct{} // holds a token while a goroutine uses conn
 	ping sync.WaitGroup
 
@@ -27,19 +29,36 @@ type session struct {
 }
 
 func connect(ctx context.Context, config *pgx.ConnConfig, ping time.Duration) (*session, error) {
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err == nil {
-		_, err = conn.Exec(ctx, sqlPrepare)
-		if err != nil {
-			err = errors.Join(err, conn.Close(ctx))
-		}
+	s := &session{mark: rand.Text(), busy: make(chan struct{}, 1), lost: make(chan struct{})}
+	err := s.open(ctx, config)
+	if fault.Has(err, fault.EnginePooled) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, fault.New(fault.EngineUnreachable, "no connection for locks to %s: %w", address(config), err)
 	}
-	s := &session{conn: conn, busy: make(chan struct{}, 1), lost: make(chan struct{})}
 	s.ping.Go(func() { s.pingEvery(ping) })
 	return s, nil
+}
+
+func (s *session) open(ctx context.Context, config *pgx.ConnConfig) (err error) {
+	s.conn, err = pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	err = s.probe(ctx)
+	if err == nil {
+		err = s.sign(ctx)
+	}
+	if err == nil {
+		_, err = s.conn.Exec(ctx, sqlPrepare)
+	}
+	if err != nil {
+		return errors.Join(err, s.conn.Close(ctx))
+	}
+	return nil
 }
 
 // do runs f while nobody else uses the connection. f's context is not ended by ctx: pgx closes a connection whose
@@ -113,7 +132,12 @@ func (s *session) obtain(ctx context.Context, sql statements, key locks.Key, num
 		return false, err
 	}
 	var ok bool
-	err = s.conn.QueryRow(ctx, sqlTryLock, number).Scan(&ok)
+	err = s.conn.QueryRow(ctx, sqlTryLock, number, s.mark).Scan(&ok)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = s.pooled()
+		s.lose(err)
+		return false, err
+	}
 	if err == nil && !ok {
 		return false, nil
 	}
@@ -125,7 +149,7 @@ func (s *session) obtain(ctx context.Context, sql statements, key locks.Key, num
 	}
 	if err != nil {
 		// The server may have given the lock before the error; the end of a transaction does not take it back.
-		_, unlockErr := s.conn.Exec(ctx, sqlUnlock, number)
+		_, unlockErr := s.conn.Exec(ctx, sqlUnlock, number, s.mark)
 		if unlockErr != nil {
 			s.lose(unlockErr)
 		}
@@ -142,8 +166,8 @@ func (s *session) free(ctx context.Context, sql statements, key locks.Key, numbe
 		rowErr = nil
 	}
 	var ok bool
-	err := s.conn.QueryRow(ctx, sqlUnlock, number).Scan(&ok)
-	if err == nil && !ok {
+	err := s.conn.QueryRow(ctx, sqlUnlock, number, s.mark).Scan(&ok)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && !ok {
 		err = errNotHeld
 	}
 	if err != nil {
@@ -160,7 +184,7 @@ func (s *session) end(sql statements) error {
 		if noTable(rowErr) {
 			rowErr = nil
 		}
-		_, err := s.conn.Exec(ctx, sqlUnlockAll)
+		_, err := s.conn.Exec(ctx, sqlUnlockAll, s.mark)
 		lost := s.conn.IsClosed()
 		s.lose(line.ErrClosed)
 		if lost {

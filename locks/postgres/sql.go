@@ -15,10 +15,19 @@ SELECT set_config('tcp_keepalives_idle', '30', false),
        set_config('tcp_keepalives_count', '3', false),
        set_config('idle_session_timeout', '0', false)`
 
-	sqlPing      = `SELECT 1`
-	sqlTryLock   = `SELECT pg_try_advisory_lock($1)`
-	sqlUnlock    = `SELECT pg_advisory_unlock($1)`
-	sqlUnlockAll = `SELECT pg_advisory_unlock_all()`
+	sqlPing    = `SELECT 1`
+	sqlBackend = `SELECT pg_backend_pid()`
+
+	// A session keeps the setting until it ends or is reset, and its locks with it. False: it has a mark already.
+	sqlSign = `
+SELECT CASE WHEN coalesce(current_setting('etl_craft.locker', true), '') = ''
+            THEN set_config('etl_craft.locker', $1, false) IS NOT NULL
+            ELSE false END`
+
+	// The last parameter is the mark; in a session with another one they do nothing and return no row.
+	sqlTryLock   = `SELECT pg_try_advisory_lock($1) WHERE current_setting('etl_craft.locker', true) = $2`
+	sqlUnlock    = `SELECT pg_advisory_unlock($1) WHERE current_setting('etl_craft.locker', true) = $2`
+	sqlUnlockAll = `SELECT pg_advisory_unlock_all() WHERE current_setting('etl_craft.locker', true) = $1`
 
 	// pg_locks shows an advisory lock's bigint as its upper half in classid and its lower half in objid.
 	sqlHasLock = `
@@ -30,6 +39,7 @@ SELECT EXISTS (
     AND p.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND p.pid = pg_backend_pid()
     AND (p.classid::bigint << 32) | p.objid::bigint = $1
+    AND current_setting('etl_craft.locker', true) = $2
 )`
 
 	sqlWriteHolder = `

@@ -4,6 +4,7 @@ package storetest
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/etl-craft/etl-craft/engine/store"
@@ -23,8 +25,12 @@ import (
 	"github.com/etl-craft/etl-craft/migrations"
 )
 
-// DSNs is the variable that names PostgreSQL servers for tests: URLs of superusers, separated by commas.
-const DSNs = "ETL_CRAFT_TEST_POSTGRES"
+const (
+	// DSNs is the variable that names PostgreSQL servers for tests: URLs of superusers, separated by commas.
+	DSNs = "ETL_CRAFT_TEST_POSTGRES"
+	// Poolers is the variable that names a transaction pooler in front of each server of DSNs, in the same order.
+	Poolers = "ETL_CRAFT_TEST_PGBOUNCER"
+)
 
 // Engine is an Engine DB of one test. Its methods open it anew each time; what they return is closed with the test.
 type Engine struct {
@@ -33,7 +39,8 @@ type Engine struct {
 	config postgres.Config
 }
 
-// Each runs f on SQLite and on every server of DSNs, as parallel subtests; without servers PostgreSQL is skipped, visibly.
+// Each runs f on SQLite and on every server of DSNs, itself and through its pooler, as parallel subtests; without servers
+// or poolers those are skipped, visibly.
 func Each(t *testing.T, f func(*testing.T, *Engine)) {
 	for name, open := range kinds() {
 		t.Run(name, func(t *testing.T) {
@@ -46,18 +53,34 @@ func Each(t *testing.T, f func(*testing.T, *Engine)) {
 // kinds are the ways to open an empty Engine DB, by name.
 func kinds() map[string]func(testing.TB) *Engine {
 	all := map[string]func(testing.TB) *Engine{"sqlite": SQLite}
-	servers := os.Getenv(DSNs)
-	if servers == "" {
-		all["postgres"] = func(t testing.TB) *Engine {
-			t.Skip("$" + DSNs + " names no servers")
-			return nil
-		}
-		return all
-	}
-	for i, server := range strings.Split(servers, ",") {
+	servers, poolers := fromEnvironment(DSNs), fromEnvironment(Poolers)
+	for i, server := range servers {
 		all[fmt.Sprintf("postgres%d", i+1)] = func(t testing.TB) *Engine { return Postgres(t, server) }
 	}
+	for i, pooler := range poolers[:min(len(poolers), len(servers))] {
+		all[fmt.Sprintf("pooler%d", i+1)] = func(t testing.TB) *Engine { return Pooled(t, servers[i], pooler) }
+	}
+	if len(servers) == 0 {
+		all["postgres"] = skipped(DSNs)
+	}
+	if len(servers) == 0 || len(poolers) == 0 {
+		all["pooler"] = skipped(Poolers)
+	}
 	return all
+}
+
+func fromEnvironment(name string) []string {
+	if os.Getenv(name) == "" {
+		return nil
+	}
+	return strings.Split(os.Getenv(name), ",")
+}
+
+func skipped(variable string) func(testing.TB) *Engine {
+	return func(t testing.TB) *Engine {
+		t.Skip("$" + variable + " names no servers")
+		return nil
+	}
 }
 
 // SQLite is an Engine DB without any table, in a folder of the test.
@@ -68,9 +91,21 @@ func SQLite(t testing.TB) *Engine {
 var schemas atomic.Int64
 
 // Postgres is an Engine DB without any table, in a schema of its own that does not exist yet and is dropped after the test.
-func Postgres(t testing.TB, dsn string) *Engine {
+func Postgres(t testing.TB, dsn string) *Engine { return inSchema(t, postgres.Config{URL: dsn}) }
+
+// Pooled is Postgres through a transaction pooler; locks and migrations go to the server itself.
+func Pooled(t testing.TB, dsn, pooler string) *Engine {
+	server, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inSchema(t, postgres.Config{URL: pooler, DirectHost: server.Host, DirectPort: int(server.Port)})
+}
+
+func inSchema(t testing.TB, config postgres.Config) *Engine {
 	schema := fmt.Sprintf("Store_%d_%d_%d", os.Getpid(), time.Now().UnixNano(), schemas.Add(1))
-	e := &Engine{t: t, config: postgres.Config{URL: dsn, Schema: schema}}
+	config.Schema = schema
+	e := &Engine{t: t, config: config}
 	t.Cleanup(func() {
 		config, err := e.config.Connect()
 		if err != nil {
@@ -91,16 +126,20 @@ func (e *Engine) Address() string {
 	if e.path != "" {
 		return e.path
 	}
-	return e.config.Schema + "@" + e.config.URL
+	address, err := json.Marshal(e.config)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return string(address)
 }
 
 // At is an Engine DB that another process made, and removes.
 func At(t testing.TB, address string) *Engine {
-	schema, dsn, ok := strings.Cut(address, "@postgres")
-	if !ok {
-		return &Engine{t: t, path: address}
+	e := &Engine{t: t}
+	if json.Unmarshal([]byte(address), &e.config) != nil {
+		e.path = address
 	}
-	return &Engine{t: t, config: postgres.Config{URL: "postgres" + dsn, Schema: schema}}
+	return e
 }
 
 // Path is the file of a SQLite Engine DB, "" for PostgreSQL.
