@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SERVERS := $(or $(TMPDIR),/tmp)/etl-craft-servers-$(shell id -u)
 PKG     := ./...
 
-.PHONY: build test demo servers servers-stop clean
+.PHONY: build test demo bench servers servers-stop clean
 
 # The program, as bin/etl-craft.
 build:
@@ -23,6 +23,11 @@ demo: build
 servers:
 	@exported=$$(internal/testservers/postgres.sh start "$(SERVERS)") && echo "$$exported" && eval "$$exported" && \
 		internal/testservers/pgbouncer.sh start "$(SERVERS)/pgbouncer"
+
+# The measurements of bench/RESULTS.md, against servers that are up meanwhile.
+bench:
+	@exported=$$(internal/testservers/postgres.sh start "$(SERVERS)-bench") && eval "$$exported" && go run ./bench; \
+		status=$$?; internal/testservers/postgres.sh stop "$(SERVERS)-bench"; exit $$status
 
 servers-stop:
 	@internal/testservers/pgbouncer.sh stop "$(SERVERS)/pgbouncer"

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -32,7 +33,9 @@ func (e *Engine) apply(ctx context.Context, dryRun bool) (*ApplyDocument, error)
 		problems = append(problems, e.located(e.problems(graphsOf(desired), true))...)
 		return nil, invalid("", problems)
 	}
+	checked := false
 	report, err := e.Store.ApplyMetadata(ctx, e.Actor, desired, func(graphs []*store.Graph) error {
+		checked = true
 		if err := invalid("", e.located(e.problems(graphs, true))); err != nil {
 			return err
 		}
@@ -44,6 +47,10 @@ func (e *Engine) apply(ctx context.Context, dryRun bool) (*ApplyDocument, error)
 	if err != nil {
 		var known *fault.Error
 		if errors.As(err, &known) {
+			if !checked && known.Code == fault.MetadataInvalid { // the files' other problems are worth telling too
+				others := slices.DeleteFunc(e.problems(graphsOf(desired), true), func(p fault.Problem) bool { return p.Code == fault.DependencyInvalid })
+				return nil, invalid("", e.located(append(known.Problems, others...)))
+			}
 			e.located(known.Problems)
 		}
 		return nil, err

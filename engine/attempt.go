@@ -59,7 +59,7 @@ var errTimeout = errors.New("the task's timeout is over")
 
 // attempt runs a task once, from the attempt's row to its outcome. Cancelling ctx cancels the statements of the task,
 // which is PENDING afterwards.
-func (w *work) attempt(ctx context.Context, t *store.Task, siblings map[string]string) attemptEnd {
+func (w *work) attempt(ctx context.Context, t *store.Task) attemptEnd {
 	end := attemptEnd{taskID: t.ID, state: state{status: store.InProgress}}
 	row := w.rows[t.ID]
 	x := &execution{w: w, task: t, row: row, finished: make(chan struct{})}
@@ -95,7 +95,7 @@ func (w *work) attempt(ctx context.Context, t *store.Task, siblings map[string]s
 	}
 	if err == nil {
 		w.e.Log.Info("started", "pipeline", w.g.Pipeline.Code, "task", t.Code, "attempt", x.attempt.Number)
-		result, err = x.run(ctx, earlier, siblings)
+		result, err = x.run(ctx, earlier)
 		x.logError(err)
 	}
 	out := x.outcome(ctx, result, err)
@@ -155,7 +155,7 @@ func qualified(env *handlers.Env, name string) string {
 }
 
 // run calls the handler under the task's timeout.
-func (x *execution) run(ctx context.Context, earlier []store.Attempt, siblings map[string]string) (result handlers.Result, err error) {
+func (x *execution) run(ctx context.Context, earlier []store.Attempt) (result handlers.Result, err error) {
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	defer x.cancel(nil)
 	bounded := ctx
@@ -174,7 +174,7 @@ func (x *execution) run(ctx context.Context, earlier []store.Attempt, siblings m
 		Task:          handlers.Task{Task: *x.task, Pipeline: x.w.g.Pipeline, Siblings: x.w.g.Tasks},
 		PipelineRunID: x.w.run.ID, TaskRunID: x.row.ID, AttemptID: x.attempt.ID, Number: x.attempt.Number,
 		RunDate: date, Instant: *x.attempt.Instant, Token: hex.EncodeToString(token),
-		Earlier: earlier, SiblingStatus: siblings,
+		Earlier: earlier, Statuses: x.w.statuses,
 		Log:  x.log.Logger,
 		Hold: x.hold,
 		Settle: func(ctx context.Context, earlier store.Attempt, committed bool) error {
@@ -192,6 +192,16 @@ func (x *execution) run(ctx context.Context, earlier []store.Attempt, siblings m
 	}()
 	result, err = x.w.e.handlers[x.task.Handler].Run(bounded, x.w.env, a)
 	return result, x.because(bounded, err)
+}
+
+// statuses are the states of the run's tasks now, by their codes.
+func (w *work) statuses(ctx context.Context) (map[string]string, error) {
+	rows, err := w.e.Store.TaskRuns(ctx, w.run.ID)
+	statuses := make(map[string]string, len(rows))
+	for _, r := range rows {
+		statuses[r.TaskCode] = r.Status
+	}
+	return statuses, err
 }
 
 // because replaces an error by the reason for which the task's statements were cancelled. A wait for a lock, and a commit
@@ -297,6 +307,9 @@ func (x *execution) outcome(run context.Context, result handlers.Result, err err
 	f := fault.As(err)
 	o.Status, o.TaskStatus, o.Retryable = store.Failed, store.Failed, f.Retryable
 	o.ErrorCode, o.Error, o.ErrorStep, o.ErrorHint = string(f.Code), oneLine(f.Error()), f.Step, f.Hint
+	if f.SQL != "" && f.Hint == "" && x.log != nil {
+		o.ErrorHint = "the statement is in " + x.w.e.inProject(x.log.path)
+	}
 	switch {
 	case run.Err() != nil:
 		o.Status, o.TaskStatus = store.Cancelled, x.w.afterInterrupt()
@@ -304,6 +317,14 @@ func (x *execution) outcome(run context.Context, result handlers.Result, err err
 		o.Status = store.TimedOut
 	}
 	return o
+}
+
+// inProject shortens the path of a file in the project folder.
+func (e *Engine) inProject(path string) string {
+	if short, err := filepath.Rel(e.Config.Dir, path); err == nil && filepath.IsLocal(short) {
+		return short
+	}
+	return path
 }
 
 // afterInterrupt is the status of a task whose attempt was interrupted. An outside orchestrator decides itself whether

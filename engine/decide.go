@@ -218,15 +218,6 @@ func (n *node) lostBy() string {
 	return store.SkipCondition
 }
 
-// statuses are the states of all tasks by their codes.
-func (f *flow) statuses() map[string]string {
-	m := make(map[string]string, len(f.nodes))
-	for i := range f.nodes {
-		m[f.nodes[i].task.Code] = f.nodes[i].state.status
-	}
-	return m
-}
-
 // ancestors are the tasks of the run that a task waits for, directly or not, by their ids.
 func (f *flow) ancestors(taskID int64) map[int64]bool {
 	found := map[int64]bool{}

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -30,6 +31,8 @@ type Deps struct {
 	Store   *store.Store
 	Locker  locks.Locker
 	Dialect *warehouses.Dialect // of the configured warehouse
+	// Database is the one that a two-part target name means, as far as the configuration tells.
+	Database string
 	// OpenWarehouse connects to the configured warehouse. It is called at most once, when it is first needed; Close
 	// closes what it returned.
 	OpenWarehouse func(context.Context) (warehouses.Warehouse, error)
@@ -139,7 +142,7 @@ func (e *Engine) env() *handlers.Env {
 		CountTarget:   e.Config.Orchestration.TargetCount != config.CountNone,
 		CreateSchemas: e.Config.Warehouse.CreateSchemas,
 		TableFormat:   e.Config.Warehouse.TableFormat,
-		Database:      e.database,
+		Database:      cmp.Or(e.database, e.Deps.Database),
 		LockWait:      e.Config.Orchestration.LockWait,
 	}
 	if e.Store != nil {

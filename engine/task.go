@@ -197,7 +197,7 @@ func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.C
 		}
 		w.e.Observer.RunStarted(doc)
 	}
-	end := w.attempt(running, task, w.flow.statuses())
+	end := w.attempt(running, task)
 	switch {
 	case end.err != nil:
 		return nil, end.err

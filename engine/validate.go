@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -246,8 +247,38 @@ func checkSchedule(schedule string) error {
 	if strings.HasPrefix(schedule, "@every") || strings.Contains(schedule, "TZ=") {
 		return fmt.Errorf("only five fields or a macro are understood")
 	}
-	_, err := cron.ParseStandard(schedule)
+	fields := strings.Fields(schedule)
+	if len(fields) == 5 {
+		fields[4] = sundays(fields[4])
+	}
+	_, err := cron.ParseStandard(strings.Join(fields, " "))
 	return err
+}
+
+// sundays writes the day of the week 7 as 0, which is all that the parser knows: in 7, 5-7 and 1-7/2.
+func sundays(field string) string {
+	items := strings.Split(field, ",")
+	for i, item := range items {
+		days, step, stepped := strings.Cut(item, "/")
+		from, to, ranged := strings.Cut(days, "-")
+		if !ranged {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		every := 1
+		if err == nil && stepped {
+			every, err = strconv.Atoi(step)
+		}
+		if err != nil || to != "7" || first > 7 || every < 1 {
+			continue
+		}
+		var list []string
+		for day := first; day <= 7; day += every {
+			list = append(list, strconv.Itoa(day%7))
+		}
+		items[i] = strings.Join(list, ",")
+	}
+	return strings.Join(items, ",")
 }
 
 func (c *checker) task(g *store.Graph, t *store.Task) {

@@ -187,3 +187,21 @@ func TestGraphAndHistory(t *testing.T) {
 		t.Errorf("history: %v %+v", err, h)
 	}
 }
+
+func TestSchedules(t *testing.T) {
+	for schedule, good := range map[string]bool{
+		"0 5 * * *": true, "*/5 0-6 1,15 JAN-MAR MON-FRI": true, "@daily": true,
+		"0 5 * * 7": true, "0 5 * * 5-7": true, "0 5 * * 0-7": true, "0 5 * * 1-7/2,SAT": true, "0 5 * * 7,1": true,
+		"0 5 * * 8": false, "0 5 * * 5-8": false, "0 5 * * 7-9": false, "0 5 * * 1-7/0": false, "0 7 * * 7-": false,
+		"0 5 * *": false, "0 25 * * *": false, "@every 5m": false, "TZ=UTC 0 5 * * *": false,
+	} {
+		if err := checkSchedule(schedule); (err == nil) != good {
+			t.Errorf("%q: %v", schedule, err)
+		}
+	}
+	for field, want := range map[string]string{"7": "0", "5-7": "5,6,0", "1-7/3": "1,4,0", "0-7/2": "0,2,4,6", "MON,7": "MON,0", "1-5": "1-5", "*/7": "*/7"} {
+		if got := sundays(field); got != want {
+			t.Errorf("%q reads %q, want %q", field, got, want)
+		}
+	}
+}

@@ -119,9 +119,8 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 			task := ready[0]
 			ready = ready[1:]
 			w.flow.start(task.ID)
-			siblings := w.flow.statuses()
 			here++
-			go func() { ended <- w.attempt(ctx, task, siblings) }()
+			go func() { ended <- w.attempt(ctx, task) }()
 		}
 		if here == 0 {
 			return stopped, err

@@ -57,11 +57,12 @@ type Attempt struct {
 	TaskRunID     int64
 	AttemptID     int64
 	Number        int
-	RunDate       time.Time         // midnight UTC of the run's date
-	Instant       time.Time         // audit instant, UTC, microseconds
-	Token         string            // hex, in the names of this attempt's scratch tables
-	Earlier       []store.Attempt   // earlier attempts of this task run, the first first
-	SiblingStatus map[string]string // task code -> status of this run, when the attempt started
+	RunDate       time.Time       // midnight UTC of the run's date
+	Instant       time.Time       // audit instant, UTC, microseconds
+	Token         string          // hex, in the names of this attempt's scratch tables
+	Earlier       []store.Attempt // earlier attempts of this task run, the first first
+	// Statuses reads the states of the run's tasks now, by their codes.
+	Statuses func(ctx context.Context) (map[string]string, error)
 
 	Log *slog.Logger
 	// Hold takes a lock that the engine keeps until the attempt's outcome is recorded.

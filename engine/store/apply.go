@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/nearest"
 )
 
 // ApplyMetadata makes the CFG_ rows of the declared pipelines equal to pipelines, in one transaction: it inserts, updates
@@ -201,7 +202,8 @@ func (a *applier) dependencies(have cfgTables, p DesiredPipeline) (missing []fau
 	for _, e := range p.DependsOn {
 		on := have.pipelines.rows[rowKey{e.Pipeline}]
 		if on == nil || !on.active {
-			missing = append(missing, noDependency(p.Code, "", fmt.Sprintf("pipeline %s depends on pipeline %s, which does not exist", p.Code, e.Pipeline)))
+			missing = append(missing, noDependency(p.Code, "", e.Pipeline, have.active(),
+				"pipeline %s depends on pipeline %s, which does not exist", p.Code, e.Pipeline))
 			continue
 		}
 		key := rowKey{idText(pipeline.id), idText(on.id), e.Type}
@@ -240,7 +242,8 @@ func (a *applier) taskDependencies(have cfgTables, p DesiredPipeline, pipelineID
 			on = have.tasks.rows[rowKey{idText(other.id), e.Task}]
 		}
 		if on == nil || !on.active {
-			missing = append(missing, noDependency(p.Code, task.Code, fmt.Sprintf("task %s depends on task %s, which does not exist", name, onName)))
+			missing = append(missing, noDependency(p.Code, task.Code, onName, have.activeTasks(name),
+				"task %s depends on task %s, which does not exist", name, onName))
 			continue
 		}
 		key := rowKey{idText(waiting.id), idText(on.id), e.Type}
@@ -266,8 +269,41 @@ func (a *applier) retireEdges(edges *cfgTable, id int64, name string, ends *cfgT
 	return nil
 }
 
-func noDependency(pipeline, task, message string) fault.Problem {
-	return fault.Problem{Level: "FAIL", Code: fault.DependencyInvalid, Pipeline: pipeline, Task: task, Message: message}
+// noDependency is a problem of a pipeline or task that waits for something that is not among known.
+func noDependency(pipeline, task, on string, known []string, format string, args ...any) fault.Problem {
+	hint := "declare it, or remove the dependency"
+	if near := nearest.Of(on, known); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return fault.Problem{Level: "FAIL", Code: fault.DependencyInvalid, Pipeline: pipeline, Task: task, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// active lists the codes of the pipelines that exist.
+func (c cfgTables) active() []string {
+	var codes []string
+	for key, row := range c.pipelines.rows {
+		if row.active {
+			codes = append(codes, key[0])
+		}
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// activeTasks lists the tasks that exist but one, as PIPELINE.TASK.
+func (c cfgTables) activeTasks(but string) []string {
+	pipelines := map[string]bool{}
+	for _, row := range c.pipelines.rows {
+		pipelines[idText(row.id)] = row.active
+	}
+	var names []string
+	for key, row := range c.tasks.rows {
+		if name := c.tasks.names[idText(row.id)]; row.active && pipelines[key[0]] && name != but {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func edgeName(waiting, on, kind string) string { return waiting + " <- " + on + " on " + kind }

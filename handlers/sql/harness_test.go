@@ -161,12 +161,14 @@ func (b *bench) attempt(p taskParams, others ...taskParams) *handlers.Attempt {
 	return &handlers.Attempt{
 		Task: *handlerTask(p, others...), PipelineRunID: 97, TaskRunID: b.last, AttemptID: b.last, Number: 1, Token: "9f3a",
 		RunDate: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), Instant: time.Now().UTC().Truncate(time.Microsecond),
-		SiblingStatus: map[string]string{"other": store.Success},
-		Log:           slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Hold:          func(context.Context, locks.Key, locks.Holder) error { return nil },
-		Settle:        func(context.Context, store.Attempt, bool) error { return nil },
-		SavePlan:      func(*warehouses.Plan, string) error { return nil },
-		Report:        func(string) {},
+		Statuses: func(context.Context) (map[string]string, error) {
+			return map[string]string{"other": store.Success}, nil
+		},
+		Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Hold:     func(context.Context, locks.Key, locks.Holder) error { return nil },
+		Settle:   func(context.Context, store.Attempt, bool) error { return nil },
+		SavePlan: func(*warehouses.Plan, string) error { return nil },
+		Report:   func(string) {},
 		Advance: func(_ context.Context, p store.Progress) error {
 			r := b.records[p.Target]
 			r.Known = true

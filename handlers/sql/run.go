@@ -42,7 +42,7 @@ func (Handler) Run(ctx context.Context, env *handlers.Env, a *handlers.Attempt) 
 	log := a.Log.With("logger", "etl_craft.handlers.sql")
 	log.Info(fmt.Sprintf("%s on %s", sp, env.Dialect.Product))
 	if sp.Action == DropTable {
-		if err := checkDrop(env, a, sp); err != nil {
+		if err := checkDrop(ctx, env, a, sp); err != nil {
 			return handlers.Result{}, sp.wrap(err)
 		}
 	}
@@ -64,16 +64,20 @@ func (Handler) Run(ctx context.Context, env *handlers.Env, a *handlers.Attempt) 
 }
 
 // checkDrop lets DROP_TABLE drop only what this run's CREATE_TABLE of this pipeline made.
-func checkDrop(env *handlers.Env, a *handlers.Attempt, sp *spec) error {
+func checkDrop(ctx context.Context, env *handlers.Env, a *handlers.Attempt, sp *spec) error {
+	statuses, err := a.Statuses(ctx)
+	if err != nil {
+		return err
+	}
 	var seen []string
 	for _, s := range siblings(env, &a.Task, sp.Target) {
 		if s.action != CreateTable {
 			continue
 		}
-		if a.SiblingStatus[s.code] == store.Success {
+		if statuses[s.code] == store.Success {
 			return nil
 		}
-		seen = append(seen, s.code+" is "+a.SiblingStatus[s.code])
+		seen = append(seen, s.code+" is "+statuses[s.code])
 	}
 	return refuse(fault.DropRefused, "let the DROP_TABLE task depend on the CREATE_TABLE task", "the table is dropped only after this run's CREATE_TABLE task for it has succeeded: %s", strings.Join(seen, ", "))
 }

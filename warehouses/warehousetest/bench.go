@@ -145,11 +145,11 @@ func (b *bench) attempt(q Request, params map[string]string, earlier []*attempte
 		Task:          handlers.Task{Task: task, Pipeline: store.Pipeline{ID: q.PipelineID, Code: "P", RefreshType: "INCREMENTAL"}, Siblings: siblings},
 		PipelineRunID: q.RunID, TaskRunID: q.TaskRun, AttemptID: me.ID, Number: me.Number,
 		RunDate: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), Instant: instant, Token: fmt.Sprintf("%04x", me.Number),
-		SiblingStatus: map[string]string{"sibling": b.sibling},
-		Log:           slog.New(slog.DiscardHandler),
-		Hold:          func(context.Context, locks.Key, locks.Holder) error { return nil },
-		SavePlan:      func(*warehouses.Plan, string) error { return nil },
-		Report:        func(string) {},
+		Statuses: func(context.Context) (map[string]string, error) { return map[string]string{"sibling": b.sibling}, nil },
+		Log:      slog.New(slog.DiscardHandler),
+		Hold:     func(context.Context, locks.Key, locks.Holder) error { return nil },
+		SavePlan: func(*warehouses.Plan, string) error { return nil },
+		Report:   func(string) {},
 		Settle: func(_ context.Context, e store.Attempt, committed bool) error {
 			was := earlier[e.Number-1]
 			if committed != was.truth && !(was.truth && zero(e.Planned.Written)) {
