@@ -29,11 +29,14 @@ import (
 // lease, after which another process may take the attempt over.
 const recordPatience = 45 * time.Second
 
-// attemptEnd is how an attempt ended. Its task is PENDING when it was interrupted, IN_PROGRESS when another process runs
-// it.
+// attemptEnd is how an attempt ended. Its task is PENDING when it was interrupted or is tried again, IN_PROGRESS when
+// another process runs it.
 type attemptEnd struct {
-	taskID int64
+	task   *store.Task
+	number int
 	state  state
+	retry  bool         // the task is tried again
+	due    time.Time    // not before this
 	fault  *fault.Error // why the task failed, nil otherwise
 	err    error        // why the run cannot go on
 }
@@ -53,6 +56,8 @@ type execution struct {
 	selectSHA256, plan string
 	finished           chan struct{}
 	timeout            time.Duration
+	retries            retryPolicy
+	earlier            []store.Attempt
 }
 
 var errTimeout = errors.New("the task's timeout is over")
@@ -60,10 +65,13 @@ var errTimeout = errors.New("the task's timeout is over")
 // attempt runs a task once, from the attempt's row to its outcome. Cancelling ctx cancels the statements of the task,
 // which is PENDING afterwards.
 func (w *work) attempt(ctx context.Context, t *store.Task) attemptEnd {
-	end := attemptEnd{taskID: t.ID, state: state{status: store.InProgress}}
+	end := attemptEnd{task: t, state: state{status: store.InProgress}}
 	row := w.rows[t.ID]
 	x := &execution{w: w, task: t, row: row, finished: make(chan struct{})}
 	if x.timeout, end.err = w.timeout(t); end.err != nil {
+		return end
+	}
+	if x.retries, end.err = w.retryPolicy(t); end.err != nil {
 		return end
 	}
 	path := w.logPath(t, row.Attempts+1)
@@ -78,16 +86,17 @@ func (w *work) attempt(ctx context.Context, t *store.Task) attemptEnd {
 		}
 		return end
 	}
+	end.number = x.attempt.Number
 	faultpoint.Hit("attempt started")
 	if w.e.Observer != nil {
 		w.e.Observer.TaskStarted(t.Code, x.attempt.Number)
 	}
 
 	var result handlers.Result
-	var earlier []store.Attempt
 	if x.attempt.Number > 1 {
-		earlier, err = w.e.Store.Attempts(durable, row.ID)
-		earlier = earlier[:max(0, len(earlier)-1)] // the last one is this one
+		var all []store.Attempt
+		all, err = w.e.Store.Attempts(durable, row.ID)
+		x.earlier = all[:max(0, len(all)-1)] // the last one is this one
 	}
 	if err == nil {
 		x.log, err = w.e.openLog(path, slog.Int64("task_run_id", row.ID), slog.String("pipeline", w.g.Pipeline.Code),
@@ -95,7 +104,7 @@ func (w *work) attempt(ctx context.Context, t *store.Task) attemptEnd {
 	}
 	if err == nil {
 		w.e.Log.Info("started", "pipeline", w.g.Pipeline.Code, "task", t.Code, "attempt", x.attempt.Number)
-		result, err = x.run(ctx, earlier)
+		result, err = x.run(ctx)
 		x.logError(err)
 	}
 	out := x.outcome(ctx, result, err)
@@ -112,8 +121,11 @@ func (w *work) attempt(ctx context.Context, t *store.Task) attemptEnd {
 	if out.TaskCounts.Written != nil {
 		end.state.written = *out.TaskCounts.Written
 	}
-	if out.TaskStatus == store.Failed {
+	switch {
+	case out.TaskStatus == store.Failed:
 		end.fault = fault.As(err)
+	case out.TaskStatus == store.Pending && out.Status != store.Cancelled:
+		end.retry, end.due = true, time.Now().Add(out.RetryIn)
 	}
 	x.tell(out)
 	return end
@@ -155,7 +167,7 @@ func qualified(env *handlers.Env, name string) string {
 }
 
 // run calls the handler under the task's timeout.
-func (x *execution) run(ctx context.Context, earlier []store.Attempt) (result handlers.Result, err error) {
+func (x *execution) run(ctx context.Context) (result handlers.Result, err error) {
 	ctx, x.cancel = context.WithCancelCause(ctx)
 	defer x.cancel(nil)
 	bounded := ctx
@@ -174,7 +186,7 @@ func (x *execution) run(ctx context.Context, earlier []store.Attempt) (result ha
 		Task:          handlers.Task{Task: *x.task, Pipeline: x.w.g.Pipeline, Siblings: x.w.g.Tasks},
 		PipelineRunID: x.w.run.ID, TaskRunID: x.row.ID, AttemptID: x.attempt.ID, Number: x.attempt.Number,
 		RunDate: date, Instant: *x.attempt.Instant, Token: hex.EncodeToString(token),
-		Earlier: earlier, Statuses: x.w.statuses,
+		Earlier: x.earlier, Statuses: x.w.statuses,
 		Log:  x.log.Logger,
 		Hold: x.hold,
 		Settle: func(ctx context.Context, earlier store.Attempt, committed bool) error {
@@ -316,6 +328,12 @@ func (x *execution) outcome(run context.Context, result handlers.Result, err err
 	case f.Code == fault.TaskTimeout:
 		o.Status = store.TimedOut
 	}
+	// An outside orchestrator has retries of its own.
+	if run.Err() == nil && f.Retryable && !x.w.e.remote() {
+		if wait, ok := x.retries.wait(retriesUsed(x.earlier)); ok {
+			o.TaskStatus, o.RetryIn = store.Pending, wait
+		}
+	}
 	return o
 }
 
@@ -364,7 +382,11 @@ func (x *execution) tell(o store.Outcome) {
 	if o.Status == store.Success {
 		log.Info(fmt.Sprintf("succeeded (%.2fs)", time.Since(*x.attempt.StartedAt).Seconds()))
 	} else {
-		log.Error(fmt.Sprintf("%s: %s: %s", strings.ToLower(o.Status), o.ErrorCode, o.Error))
+		text := fmt.Sprintf("%s: %s: %s", strings.ToLower(o.Status), o.ErrorCode, o.Error)
+		if o.TaskStatus == store.Pending && o.Status != store.Cancelled {
+			text += retryText(o.RetryIn)
+		}
+		log.Error(text)
 	}
 	if x.w.e.Observer == nil {
 		return
@@ -374,5 +396,9 @@ func (x *execution) tell(o store.Outcome) {
 	row.Status, row.SkipReason, row.Attempts, row.Counts = o.TaskStatus, "", x.attempt.Number, o.TaskCounts
 	row.ErrorCode, row.Error, row.ErrorStep, row.ErrorHint = o.ErrorCode, o.Error, o.ErrorStep, o.ErrorHint
 	row.TargetName, row.StartedAt, row.EndedAt = x.w.target(x.task), x.attempt.StartedAt, &now
+	if o.RetryIn > 0 {
+		due := now.Add(o.RetryIn)
+		row.NotBefore = &due
+	}
 	x.w.e.Observer.TaskEnded(taskDocument(&row))
 }

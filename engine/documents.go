@@ -56,6 +56,7 @@ type TaskDocument struct {
 	DeleteCount     *int64         `json:"delete_count"`
 	RowsWritten     *int64         `json:"rows_written"`
 	Error           *ErrorDocument `json:"error"`
+	NotBefore       *Time          `json:"not_before,omitempty"` // when a failed task is tried again
 	StartedAt       *Time          `json:"started_at"`
 	EndedAt         *Time          `json:"ended_at"`
 	DurationSeconds *float64       `json:"duration_seconds"`
@@ -221,6 +222,7 @@ func taskDocument(t *store.TaskRun) TaskDocument {
 		Status: t.Status, SkipReason: orNil(t.SkipReason), Attempts: t.Attempts,
 		SourceCount: t.Counts.Source, TargetCount: t.Counts.Target, InsertCount: t.Counts.Insert,
 		UpdateCount: t.Counts.Update, DeleteCount: t.Counts.Delete, RowsWritten: t.Counts.Written,
+		NotBefore: timeOrNil(t.NotBefore),
 		StartedAt: timeOrNil(t.StartedAt), EndedAt: timeOrNil(t.EndedAt), DurationSeconds: duration(t.StartedAt, t.EndedAt),
 	}
 	if t.ErrorCode != "" {

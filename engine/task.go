@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -197,7 +198,10 @@ func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.C
 		}
 		w.e.Observer.RunStarted(doc)
 	}
-	end := w.attempt(running, task)
+	end, err := w.untilSettled(running, task)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case end.err != nil:
 		return nil, end.err
@@ -222,8 +226,32 @@ func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.C
 		return doc, nil
 	}
 	failed := *end.fault
-	failed.Code, failed.Task, failed.Pipeline = fault.RunFailed, task.Code, w.g.Pipeline.Code
+	failed.Task, failed.Pipeline = task.Code, w.g.Pipeline.Code
+	if failed.Code != fault.LockTimeout { // with an exit code of its own: the caller may try again
+		failed.Code = fault.RunFailed
+	}
 	return doc, &failed
+}
+
+// untilSettled runs a task until it needs no further try.
+func (w *work) untilSettled(ctx context.Context, task *store.Task) (attemptEnd, error) {
+	due := w.due(task)
+	for {
+		select {
+		case <-time.After(time.Until(due)):
+		case <-w.e.Stop:
+			return attemptEnd{}, interrupted(w.g.Pipeline.Code)
+		case <-ctx.Done():
+			return attemptEnd{}, interrupted(w.g.Pipeline.Code)
+		}
+		end := w.attempt(ctx, task)
+		if !end.retry || end.err != nil {
+			return end, nil
+		}
+		w.note(end)
+		w.flow.start(task.ID)
+		due = end.due
+	}
 }
 
 // endIfOver ends the run when no task of it can run any more.

@@ -27,6 +27,7 @@ type work struct {
 	alive locks.Lock // proves to others that this process lives
 	rows  map[int64]*store.TaskRun
 	flow  *flow
+	ahead time.Duration // of this process's clock, the Engine DB's
 }
 
 func (e *Engine) newWork(ctx context.Context, g *store.Graph) (*work, error) {
@@ -46,6 +47,14 @@ func (w *work) load(ctx context.Context) error {
 	w.rows = make(map[int64]*store.TaskRun, len(rows))
 	for i := range rows {
 		w.rows[rows[i].TaskID] = &rows[i]
+		if rows[i].NotBefore == nil || w.ahead != 0 {
+			continue
+		}
+		now, err := w.e.Store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		w.ahead = time.Until(now)
 	}
 	w.flow = newFlow(w.g.Tasks, rowStates(rows))
 	return nil
@@ -102,7 +111,7 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 	defer beats.Wait()
 	defer cancel(nil)
 
-	var ready []*store.Task
+	var waiting queue
 	ended := make(chan attemptEnd)
 	here := 0
 	stop, killed, lost := w.e.Stop, ctx.Done(), w.alive.Lost()
@@ -113,19 +122,24 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 		if !stopped && err == nil {
 			var more []*store.Task
 			more, err = w.advance(ctx)
-			ready = append(ready, more...)
+			for _, task := range more {
+				waiting.add(task, w.due(task))
+			}
 		}
-		for !stopped && err == nil && len(ready) > 0 && here < w.e.Config.Orchestration.MaxParallelTasks {
-			task := ready[0]
-			ready = ready[1:]
+		for !stopped && err == nil && here < w.e.Config.Orchestration.MaxParallelTasks {
+			task := waiting.next()
+			if task == nil {
+				break
+			}
 			w.flow.start(task.ID)
 			here++
 			go func() { ended <- w.attempt(ctx, task) }()
 		}
-		if here == 0 {
+		if here == 0 && (stopped || err != nil || len(waiting.later) == 0) {
 			return stopped, err
 		}
 		select {
+		case <-waiting.alarm():
 		case end := <-ended:
 			here--
 			err = errors.Join(err, end.err)
@@ -133,6 +147,9 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 				cancel(end.err)
 			}
 			w.note(end)
+			if end.retry {
+				waiting.add(end.task, end.due)
+			}
 		case <-stop:
 			stopped, stop = true, nil
 			w.e.Log.Info("no more tasks start, running ones finish; interrupt again to stop them", "pipeline", w.g.Pipeline.Code)
@@ -146,13 +163,22 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 	}
 }
 
+// due is when a task may start: later than now when a retry is waited for since before.
+func (w *work) due(t *store.Task) time.Time {
+	if due := w.rows[t.ID].NotBefore; due != nil {
+		return due.Add(-w.ahead)
+	}
+	return time.Time{}
+}
+
 // note tells the flow how an attempt ended.
 func (w *work) note(end attemptEnd) {
+	w.rows[end.task.ID].Attempts = max(w.rows[end.task.ID].Attempts, end.number)
 	switch {
 	case end.state.status == store.Pending:
-		w.flow.requeue(end.taskID)
+		w.flow.requeue(end.task.ID)
 	case end.state.ended():
-		w.flow.settle(end.taskID, end.state)
+		w.flow.settle(end.task.ID, end.state)
 	}
 }
 

@@ -123,6 +123,8 @@ func summary(doc *engine.RunDocument, s *screen) string {
 // reasonOf says why a task is not SUCCESS.
 func reasonOf(t engine.TaskDocument) string {
 	switch {
+	case t.Error != nil && t.NotBefore != nil:
+		return fmt.Sprintf("%s, next try at %s", t.Error.Code, t.NotBefore.UTC().Format("15:04:05Z"))
 	case t.Error != nil && t.Error.Step != nil:
 		return t.Error.Code + ": " + *t.Error.Step + ": " + t.Error.Message
 	case t.Error != nil:

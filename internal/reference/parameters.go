@@ -58,7 +58,7 @@ func paramRows(params []handlers.Param, wanted func(handlers.Param) bool) [][]st
 }
 
 // notUsed are parameters and keys of the configuration that are checked and kept, but that nothing acts on yet.
-var notUsed = []string{"RETRIES", "RETRY_DELAY_SECONDS", "RETRY_BACKOFF", "retries", "gate_wait_minutes", "consume_repairs"}
+var notUsed = []string{"gate_wait_minutes", "consume_repairs"}
 
 func unused(name string) string {
 	if slices.Contains(notUsed, name) {
