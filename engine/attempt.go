@@ -36,6 +36,7 @@ type attemptEnd struct {
 	number int
 	state  state
 	retry  bool         // the task is tried again
+	paused bool         // the attempt did not start, because the pipeline is paused
 	due    time.Time    // not before this
 	fault  *fault.Error // why the task failed, nil otherwise
 	err    error        // why the run cannot go on
@@ -64,9 +65,8 @@ var errTimeout = errors.New("the task's timeout is over")
 
 // attempt runs a task once, from the attempt's row to its outcome. Cancelling ctx cancels the statements of the task,
 // which is PENDING afterwards.
-func (w *work) attempt(ctx context.Context, t *store.Task) attemptEnd {
+func (w *work) attempt(ctx context.Context, t *store.Task, row *store.TaskRun) attemptEnd {
 	end := attemptEnd{task: t, state: state{status: store.InProgress}}
-	row := w.rows[t.ID]
 	x := &execution{w: w, task: t, row: row, finished: make(chan struct{})}
 	if x.timeout, end.err = w.timeout(t); end.err != nil {
 		return end
@@ -78,10 +78,14 @@ func (w *work) attempt(ctx context.Context, t *store.Task) attemptEnd {
 	durable := context.WithoutCancel(ctx)
 	var err error
 	x.attempt, err = w.e.Store.StartAttempt(durable, store.StartAttempt{
-		TaskRunID: row.ID, Owner: w.e.id, Host: w.e.host, PID: os.Getpid(), LogPath: path, TargetObject: w.target(t), Actor: w.e.Actor,
+		TaskRunID: row.ID, From: row.Status, Owner: w.e.id, Host: w.e.host, PID: os.Getpid(), LogPath: path, TargetObject: w.target(t), Actor: w.e.Actor,
 	})
 	if err != nil {
-		if !fault.Has(err, fault.TaskState) { // otherwise another process was faster, and runs it
+		switch {
+		case fault.Has(err, fault.TaskState): // another process was faster, and runs it
+		case fault.Has(err, fault.Paused):
+			end.state, end.paused = state{status: store.Pending}, true
+		default:
 			end.err = err
 		}
 		return end
@@ -312,7 +316,7 @@ func (x *execution) report(step string) {
 func (x *execution) outcome(run context.Context, result handlers.Result, err error) store.Outcome {
 	o := store.Outcome{AttemptID: x.attempt.ID, Owner: x.w.e.id, SelectSHA256: x.selectSHA256, PlanSHA256: x.plan}
 	if err == nil {
-		o.Status, o.TaskStatus = store.Success, store.Success
+		o.Status, o.TaskStatus, o.Consume = store.Success, store.Success, hasGates(x.task)
 		o.Counts, o.TaskCounts, o.ForgetTarget = result.Counts, result.TaskCounts, result.ForgetTarget
 		return o
 	}
@@ -324,7 +328,7 @@ func (x *execution) outcome(run context.Context, result handlers.Result, err err
 	}
 	switch {
 	case run.Err() != nil:
-		o.Status, o.TaskStatus = store.Cancelled, x.w.afterInterrupt()
+		o.Status, o.TaskStatus = store.Cancelled, x.w.afterInterrupt(run)
 	case f.Code == fault.TaskTimeout:
 		o.Status = store.TimedOut
 	}
@@ -347,8 +351,8 @@ func (e *Engine) inProject(path string) string {
 
 // afterInterrupt is the status of a task whose attempt was interrupted. An outside orchestrator decides itself whether
 // there is another attempt.
-func (w *work) afterInterrupt() string {
-	if w.e.remote() {
+func (w *work) afterInterrupt(run context.Context) string {
+	if w.e.remote() || endedBy(run) != nil {
 		return store.Cancelled
 	}
 	return store.Pending

@@ -166,6 +166,12 @@ func (f *flow) end(i int, s state) {
 	}
 }
 
+// needed is how many of a task's dependencies on other pipelines have to hold.
+func (f *flow) needed(taskID int64) int {
+	n := &f.nodes[f.byID[taskID]]
+	return n.required - n.held
+}
+
 // judge tells how many of a task's dependencies on other pipelines hold.
 func (f *flow) judge(taskID int64, hold int) {
 	i := f.byID[taskID]

@@ -209,10 +209,33 @@ func (e *Engine) audited(ctx context.Context, action store.ActionRecord, do func
 	if err != nil {
 		return err
 	}
+	if a, ok := ctx.Value(actionKey{}).(*runningAction); ok {
+		a.id = id
+	}
 	err = do()
 	outcome := "DONE"
 	if err != nil {
 		outcome = string(fault.As(err).Code)
 	}
 	return errors.Join(err, e.Store.EndAction(context.WithoutCancel(ctx), id, outcome, fault.ExitCode(err)))
+}
+
+// runningAction is the record of a command that finds out later which run it works on.
+type runningAction struct{ id int64 }
+
+type actionKey struct{}
+
+// findingRun gives a command that audited records a context by which noteRun adds its run to the record.
+func findingRun(ctx context.Context) context.Context {
+	return context.WithValue(ctx, actionKey{}, &runningAction{})
+}
+
+// noteRun records which run the command works on, the first one when there are several.
+func (e *Engine) noteRun(ctx context.Context, runID int64) error {
+	a, ok := ctx.Value(actionKey{}).(*runningAction)
+	if !ok || a.id == 0 {
+		return nil
+	}
+	defer func() { a.id = 0 }()
+	return e.Store.NoteRun(context.WithoutCancel(ctx), a.id, runID)
 }

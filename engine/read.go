@@ -22,26 +22,30 @@ func (e *Engine) Status(ctx context.Context, req StatusRequest) (*RunDocument, e
 	if err != nil {
 		return nil, err
 	}
-	run, err := e.named(ctx, g, req.RunID, req.RunKey)
+	run, err := e.chosen(ctx, g, req)
 	if err != nil {
 		return nil, err
-	}
-	if run == nil && req.RunKey != "" {
-		return nil, noRun(g, "run with the key %s", req.RunKey)
-	}
-	for _, read := range []func(context.Context, int64) (*store.Run, error){e.Store.UnfinishedRun, e.Store.NewestRun} {
-		if run != nil {
-			break
-		}
-		if run, err = read(ctx, g.Pipeline.ID); err != nil {
-			return nil, err
-		}
 	}
 	if run == nil {
 		return nil, fault.New(fault.RunNotFound, "pipeline %s has not run yet", g.Pipeline.Code).
 			WithHint("etl-craft run --pipeline %s", g.Pipeline.Code)
 	}
 	return e.document(ctx, run.ID)
+}
+
+// chosen is the named run, else the unfinished one, else the newest; nil when the pipeline has not run yet.
+func (e *Engine) chosen(ctx context.Context, g *store.Graph, req StatusRequest) (*store.Run, error) {
+	run, err := e.named(ctx, g, req.RunID, req.RunKey)
+	if err == nil && run == nil && req.RunKey != "" {
+		return nil, noRun(g, "run with the key %s", req.RunKey)
+	}
+	for _, read := range []func(context.Context, int64) (*store.Run, error){e.Store.UnfinishedRun, e.Store.NewestRun} {
+		if err != nil || run != nil {
+			break
+		}
+		run, err = read(ctx, g.Pipeline.ID)
+	}
+	return run, err
 }
 
 // History lists the newest runs of a pipeline, at most limit.

@@ -54,11 +54,38 @@ func (e *Engine) initRun(ctx context.Context, g *store.Graph, run *store.Run, re
 			return nil, err
 		}
 	}
-	taken, err := e.take(ctx, g, c, "")
+	taken, err := e.takeTogether(ctx, g, c)
 	if err != nil {
 		return nil, err
 	}
 	return e.document(ctx, taken.ID)
+}
+
+// takeTogether takes a run for nobody in particular, as several calls of an orchestrator may do at once: what one of them
+// has done meanwhile is done for all.
+func (e *Engine) takeTogether(ctx context.Context, g *store.Graph, c choice) (*store.Run, error) {
+	for {
+		run, err := e.take(ctx, g, c, "")
+		if !fault.Has(err, fault.RunActive) && !fault.Has(err, fault.RunOwned) && !fault.Has(err, fault.RunEnded) {
+			return run, err
+		}
+		var now *store.Run
+		var readErr error
+		if c.run == nil {
+			now, readErr = e.Store.RunByKey(ctx, g.Pipeline.ID, c.key)
+		} else {
+			now, readErr = e.Store.RunByID(ctx, c.run.ID)
+		}
+		switch {
+		case readErr != nil:
+			return nil, readErr
+		case now == nil, now.Status == store.Cancelled, c.run != nil && now.Status == c.run.Status && now.OwnerID == c.run.OwnerID:
+			return nil, err
+		case c.run == nil && now.Ended():
+			return now, nil
+		}
+		c.run = now
+	}
 }
 
 // remoteTask runs a task because the orchestrator asks for it, whatever its state and dependencies are.
@@ -78,7 +105,7 @@ func (e *Engine) remoteTask(ctx context.Context, g *store.Graph, run *store.Run,
 	if err != nil {
 		return nil, err
 	}
-	if w.run, err = e.take(ctx, g, c, ""); err != nil {
+	if w.run, err = e.takeTogether(ctx, g, c); err != nil {
 		return nil, err
 	}
 	if err := w.load(ctx); err != nil {
@@ -92,13 +119,29 @@ func (e *Engine) remoteTask(ctx context.Context, g *store.Graph, run *store.Run,
 
 // finalizeRun ends a run: tasks that never ran are SKIPPED, and those whose process died FAILED.
 func (e *Engine) finalizeRun(ctx context.Context, g *store.Graph, run *store.Run) (*RunDocument, error) {
-	if run.Ended() {
-		doc, err := e.document(ctx, run.ID)
-		if err != nil {
-			return nil, err
-		}
-		return doc, failure(doc)
+	if err := e.noteRun(ctx, run.ID); err != nil {
+		return nil, err
 	}
+	if run.Ended() {
+		return e.endedRun(ctx, run.ID)
+	}
+	doc, err := e.endRemote(ctx, g, run)
+	if !fault.Has(err, fault.RunEnded) {
+		return doc, err
+	}
+	return e.endedRun(ctx, run.ID) // another call was faster
+}
+
+// endedRun is the answer of the call that ended a run, once more.
+func (e *Engine) endedRun(ctx context.Context, runID int64) (*RunDocument, error) {
+	doc, err := e.document(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	return doc, failure(doc)
+}
+
+func (e *Engine) endRemote(ctx context.Context, g *store.Graph, run *store.Run) (*RunDocument, error) {
 	rows, err := e.Store.TaskRuns(ctx, run.ID)
 	if err != nil {
 		return nil, err

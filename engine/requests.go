@@ -15,6 +15,14 @@ type RunRequest struct {
 	RunDate      string `json:"run_date,omitempty"` // YYYY-MM-DD
 	InitOnly     bool   `json:"init_only,omitempty"`
 	FinalizeOnly bool   `json:"finalize_only,omitempty"`
+
+	// These need a Reason; Reason needs one of them.
+	Force              bool   `json:"force,omitempty"`               // all tasks, or Task, whatever status, dependencies and gates are
+	Rerun              bool   `json:"rerun,omitempty"`               // Task, though it has finished
+	WithDownstream     bool   `json:"with_downstream,omitempty"`     // with Rerun: what waits for Task too
+	IgnoreDependencies bool   `json:"ignore_dependencies,omitempty"` // Task, though its dependencies are not met
+	Backfill           string `json:"backfill,omitempty"`            // dates A:B, for Engine.Backfill
+	Reason             string `json:"reason,omitempty"`
 }
 
 // StatusRequest chooses a run; without id and key it is the unfinished one, else the newest.
@@ -45,6 +53,9 @@ func (r *RunRequest) check() error {
 		return fault.New(fault.Usage, "--run-date is for new runs, --finalize-only ends one")
 	case r.RunID < 0:
 		return fault.New(fault.Usage, "--run-id is a number above 0")
+	}
+	if err := r.checkAgain(); err != nil {
+		return err
 	}
 	if r.RunDate == "" {
 		return nil

@@ -30,6 +30,7 @@ func (e *Engine) Run(ctx context.Context, req RunRequest) (*RunDocument, error) 
 		return nil, err
 	}
 	var doc *RunDocument
+	ctx = findingRun(ctx)
 	err = e.audited(ctx, store.ActionRecord{Command: "run", Arguments: string(arguments), PipelineID: g.Pipeline.ID}, func() (err error) {
 		doc, err = e.run(ctx, g, req)
 		if e.stopped(ctx) && (errors.Is(err, context.Canceled) || fault.Has(err, fault.WarehouseDown)) {
@@ -54,9 +55,13 @@ func inPipeline(err error, pipeline string) error {
 
 func (e *Engine) run(ctx context.Context, g *store.Graph, req RunRequest) (*RunDocument, error) {
 	if g.PausedBy != "" && !req.FinalizeOnly {
-		return nil, fault.New(fault.Paused, "pipeline %s is paused by %s: %s", g.Pipeline.Code, g.PausedBy, g.PauseWhy)
+		return nil, fault.New(fault.Paused, "pipeline %s is paused by %s: %s", g.Pipeline.Code, g.PausedBy, g.PauseWhy).
+			WithHint("etl-craft resume --pipeline %s", g.Pipeline.Code)
 	}
 	if e.remote() {
+		if err := req.refuseRemote(); err != nil {
+			return nil, err
+		}
 		return e.runRemote(ctx, g, req)
 	}
 	switch {
@@ -78,11 +83,14 @@ func (e *Engine) runPipeline(ctx context.Context, g *store.Graph, req RunRequest
 	if err != nil {
 		return nil, err
 	}
-	if c.run != nil && (c.run.Status == store.Success || c.run.Status == store.Skipped) {
+	if req.Force {
+		c.again, c.reason, c.bypass = &store.Again{All: true}, req.Reason, req.Reason
+	}
+	if c.run != nil && (c.run.Status == store.Success || c.run.Status == store.Skipped) && !req.Force {
 		return e.document(ctx, c.run.ID)
 	}
 	doc, err := e.carryOut(ctx, g, c)
-	if err != nil || c.run == nil || c.named || req.RunDate != "" {
+	if err != nil || c.run == nil || c.named || req.RunDate != "" || req.Force {
 		return doc, err
 	}
 	today, err := e.today(ctx)
@@ -101,9 +109,14 @@ func (e *Engine) runPipeline(ctx context.Context, g *store.Graph, req RunRequest
 
 // choice is the run that a request works on: one that exists, or a new one.
 type choice struct {
-	run       *store.Run // nil for a new one
-	named     bool       // by its id or key
-	key, date string     // of a new one
+	run       *store.Run           // nil for a new one
+	named     bool                 // by its id or key
+	key, date string               // of a new one
+	gates     []store.GateDecision // that let a new one start
+	trigger   string               // of a new one, "" for the usual one
+	reason    string               // why a person asks for something unusual, "" otherwise
+	bypass    string               // why gates are not asked, "" when they are
+	again     *store.Again         // tasks to run again, nil for those that failed
 }
 
 func newKey() string { return "manual:" + uuid.NewString() }
@@ -128,6 +141,9 @@ func (e *Engine) choose(ctx context.Context, g *store.Graph, req RunRequest) (ch
 		if unfinished != nil && req.RunKey != "" {
 			return choice{}, fault.New(fault.RunActive, "run %d (key %s) of pipeline %s is unfinished, so no run with the key %s starts", unfinished.ID, unfinished.Key, g.Pipeline.Code, req.RunKey).
 				WithHint("etl-craft run --pipeline %s --run-id %d", g.Pipeline.Code, unfinished.ID)
+		}
+		if unfinished != nil && unfinished.Trigger == store.TriggerBackfill {
+			return choice{}, refuseBackfillRun(unfinished)
 		}
 		c.run = unfinished
 	}
@@ -183,6 +199,12 @@ func (e *Engine) carryOut(ctx context.Context, g *store.Graph, c choice) (*RunDo
 	if err := e.mayStart(ctx, g, c); err != nil {
 		return nil, err
 	}
+	if c.run == nil {
+		var err error
+		if c.gates, err = e.gatesOfNew(ctx, g, c, true); err != nil {
+			return nil, err
+		}
+	}
 	if len(g.Tasks) > 0 {
 		if err := e.connectUnlessStopped(ctx); err != nil {
 			return nil, err
@@ -195,10 +217,9 @@ func (e *Engine) carryOut(ctx context.Context, g *store.Graph, c choice) (*RunDo
 	if w.run, err = e.take(ctx, g, c, e.id); err != nil {
 		return nil, err
 	}
-	if c.run != nil {
-		if err := e.Store.ResetTasks(ctx, w.run.ID, store.ResetFailed); err != nil {
-			return nil, e.leave(ctx, w.run, err)
-		}
+	w.bypass = c.bypass
+	if err := e.resetTasks(ctx, c, e.id); err != nil {
+		return nil, e.leave(ctx, w.run, err)
 	}
 	doc, err := w.runAll(ctx)
 	if err != nil && !fault.Has(err, fault.RunFailed) {
@@ -211,13 +232,12 @@ func (e *Engine) carryOut(ctx context.Context, g *store.Graph, c choice) (*RunDo
 func (e *Engine) leave(ctx context.Context, run *store.Run, err error) error {
 	release := e.Store.ReleaseRun(context.WithoutCancel(ctx), run.ID, e.id)
 	if fault.Has(release, fault.RunEnded) || fault.Has(release, fault.RunOwned) {
-		return err // somebody else has taken or ended it
+		return e.whyEnded(ctx, run, err) // somebody else has taken or ended it
 	}
 	return errors.Join(err, release)
 }
 
-// mayStart refuses before anything is recorded: metadata with problems, a run that a living process works on, a new run
-// whose upstream pipelines are not ready.
+// mayStart refuses before anything is recorded: metadata with problems, a run that a living process works on.
 func (e *Engine) mayStart(ctx context.Context, g *store.Graph, c choice) error {
 	if e.stopped(ctx) {
 		return interrupted(g.Pipeline.Code)
@@ -225,10 +245,10 @@ func (e *Engine) mayStart(ctx context.Context, g *store.Graph, c choice) error {
 	if err := invalid(g.Pipeline.Code, e.problems([]*store.Graph{g}, false)); err != nil {
 		return err
 	}
-	if c.run != nil {
-		return e.refuseOwned(ctx, c.run)
+	if c.run == nil {
+		return nil
 	}
-	return e.pipelineGates(ctx, g, c.date)
+	return e.refuseOwned(ctx, c.run)
 }
 
 func (e *Engine) stopped(ctx context.Context) bool {
@@ -308,9 +328,11 @@ func (e *Engine) take(ctx context.Context, g *store.Graph, c choice, owner strin
 	if c.run == nil {
 		return e.admit(ctx, g, c, owner)
 	}
+	if err := e.noteRun(ctx, c.run.ID); err != nil {
+		return nil, err
+	}
 	if c.run.Ended() {
-		err := e.Store.ReopenRun(ctx, store.Reopen{RunID: c.run.ID, Owner: owner, Actor: e.Actor, Reason: "run again by its id or key"})
-		if err != nil {
+		if err := e.reopen(ctx, c, owner); err != nil {
 			return nil, err
 		}
 	} else if owner != "" || c.run.OwnerID != "" || c.run.Status == store.Queued {
@@ -345,14 +367,20 @@ func (e *Engine) admit(ctx context.Context, g *store.Graph, c choice, owner stri
 	if e.remote() {
 		trigger = store.TriggerOrchestrator
 	}
+	if c.trigger != "" {
+		trigger = c.trigger
+	}
 	run, err := e.Store.AdmitRun(ctx, store.NewRun{
 		PipelineID: g.Pipeline.ID, Key: c.key, Date: c.date, Trigger: trigger, OwnerID: owner, Actor: e.Actor,
-		ConfigSHA256: e.Config.Fingerprint(),
+		ConfigSHA256: e.Config.Fingerprint(), Gates: c.gates, Reason: c.reason,
 	})
 	if err != nil {
 		return nil, err
 	}
 	faultpoint.Hit("run admitted")
+	if err := e.noteRun(ctx, run.ID); err != nil {
+		return nil, err
+	}
 	if newest != nil && newest.Status == store.Failed && newest.Date == run.Date {
 		e.Log.Warn(fmt.Sprintf("run %d of the same date failed and is not continued by this one; to continue it: etl-craft run --pipeline %s --run-id %d",
 			newest.ID, g.Pipeline.Code, newest.ID), "pipeline", g.Pipeline.Code)

@@ -19,6 +19,9 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 	if err != nil {
 		return nil, err
 	}
+	if req.again() {
+		return e.runTaskAgain(ctx, g, task, req)
+	}
 	c, err := e.choose(ctx, g, req)
 	if err != nil {
 		return nil, err
@@ -26,7 +29,12 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 	if err := e.mayStart(ctx, g, c); err != nil {
 		return nil, err
 	}
-	skips, err := e.taskMayStart(ctx, g, c, task)
+	if c.run == nil {
+		if c.gates, err = e.gatesOfNew(ctx, g, c, false); err != nil {
+			return nil, err
+		}
+	}
+	may, err := e.taskMayStart(ctx, g, c, task)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +56,10 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 	if err := w.load(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.skip(ctx, skips); err != nil {
+	if err := w.skip(ctx, may.skips); err != nil {
+		return nil, err
+	}
+	if err := e.Store.RecordGates(ctx, e.Actor, task.PipelineID, w.run.ID, w.rows[task.ID].ID, may.gates); err != nil {
 		return nil, err
 	}
 	return w.runOne(ctx, task, w.endIfOver)
@@ -70,9 +81,15 @@ func findTask(g *store.Graph, code string) (*store.Task, error) {
 	return nil, err.WithHint("etl-craft graph --pipeline %s", g.Pipeline.Code)
 }
 
-// taskMayStart judges one task by the states of the chosen run as they would be once it is taken, and changes nothing. It
-// returns the tasks among its ancestors that cannot run any more and have to be skipped first.
-func (e *Engine) taskMayStart(ctx context.Context, g *store.Graph, c choice, task *store.Task) ([]skipped, error) {
+// permission is what has to be recorded before a task starts.
+type permission struct {
+	skips []skipped            // ancestors that cannot run any more
+	gates []store.GateDecision // its dependencies on other pipelines
+}
+
+// taskMayStart judges one task by the states of the chosen run as they would be once it is taken, and changes nothing.
+func (e *Engine) taskMayStart(ctx context.Context, g *store.Graph, c choice, task *store.Task) (permission, error) {
+	var may permission
 	states := make(map[int64]state, len(g.Tasks))
 	for i := range g.Tasks {
 		states[g.Tasks[i].ID] = state{status: store.Pending}
@@ -80,8 +97,8 @@ func (e *Engine) taskMayStart(ctx context.Context, g *store.Graph, c choice, tas
 	date := c.date
 	if c.run != nil {
 		date = c.run.Date
-		if err := e.foresee(ctx, c.run, task, states); err != nil {
-			return nil, err
+		if err := e.foresee(ctx, c, task, states); err != nil {
+			return may, err
 		}
 	}
 	f := newFlow(g.Tasks, states)
@@ -90,43 +107,43 @@ func (e *Engine) taskMayStart(ctx context.Context, g *store.Graph, c choice, tas
 		if gated.ID != task.ID {
 			continue
 		}
-		held, err := e.taskGates(ctx, task, date)
+		v, err := e.taskGatesIn(ctx, task, c.run, date, f.needed(task.ID))
 		if err != nil {
-			return nil, err
+			return may, err
 		}
-		f.judge(task.ID, held)
+		may.gates = v.decisions
+		f.judge(task.ID, v.held)
 		more := f.decide()
 		d.ready = append(d.ready, more.ready...)
 	}
 	for _, ready := range d.ready {
 		if ready.ID == task.ID {
 			ancestors := f.ancestors(task.ID)
-			var skips []skipped
 			for _, s := range d.skips {
 				if ancestors[s.task.ID] {
-					skips = append(skips, s)
+					may.skips = append(may.skips, s)
 				}
 			}
-			return skips, nil
+			return may, nil
 		}
 	}
-	return nil, notReady(g, f, task)
+	return may, notReady(g, f, task)
 }
 
 // foresee fills in the states of a run after take, with task tried again when it failed.
-func (e *Engine) foresee(ctx context.Context, run *store.Run, task *store.Task, states map[int64]state) error {
-	rows, err := e.Store.TaskRuns(ctx, run.ID)
+func (e *Engine) foresee(ctx context.Context, c choice, task *store.Task, states map[int64]state) error {
+	rows, err := e.Store.TaskRuns(ctx, c.run.ID)
 	if err != nil {
 		return err
 	}
 	for i := range rows {
 		s := rowState(&rows[i])
 		failed := s.status == store.Failed || s.status == store.Skipped && s.reason == store.SkipUpstream
-		if run.Ended() && failed {
+		if c.run.Ended() && failed && c.again == nil {
 			s = state{status: store.Pending}
 		}
 		if rows[i].TaskID == task.ID {
-			if s, err = e.refuseTask(ctx, run, &rows[i], s); err != nil {
+			if s, err = e.refuseTask(ctx, c, &rows[i], s); err != nil {
 				return err
 			}
 		}
@@ -136,10 +153,15 @@ func (e *Engine) foresee(ctx context.Context, run *store.Run, task *store.Task, 
 }
 
 // refuseTask fails with TASK_STATE when the task cannot be tried now; otherwise it is PENDING.
-func (e *Engine) refuseTask(ctx context.Context, run *store.Run, row *store.TaskRun, s state) (state, error) {
+func (e *Engine) refuseTask(ctx context.Context, c choice, row *store.TaskRun, s state) (state, error) {
+	run := c.run
 	switch s.status {
 	case store.Success, store.Skipped, store.Cancelled:
-		return s, taskState(run, row, "is %s in run %d and runs no second time", s.status, run.ID)
+		if c.again != nil {
+			break
+		}
+		err := taskState(run, row, "is %s in run %d and runs no second time", s.status, run.ID)
+		return s, fault.As(err).WithHint("etl-craft run --pipeline %s --task %s --run-id %d --rerun --reason TEXT", run.PipelineCode, row.TaskCode, run.ID)
 	case store.InProgress:
 		live, err := e.liveAttempt(ctx, row)
 		if err != nil {
@@ -188,6 +210,7 @@ func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.C
 	running, cancel := context.WithCancelCause(ctx)
 	beats := w.beat(running)
 	defer beats.Wait()
+	defer w.watchEnd(running, cancel).Wait()
 	defer cancel(nil)
 
 	w.flow.start(task.ID)
@@ -199,12 +222,17 @@ func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.C
 		w.e.Observer.RunStarted(doc)
 	}
 	end, err := w.untilSettled(running, task)
+	if gone := endedBy(running); gone != nil && end.state.status != store.Success {
+		return nil, gone
+	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case end.err != nil:
 		return nil, end.err
+	case end.paused:
+		return nil, fault.New(fault.Paused, "pipeline %s was paused meanwhile", w.g.Pipeline.Code).WithHint("etl-craft resume --pipeline %s", w.g.Pipeline.Code)
 	case end.state.status == store.InProgress:
 		return nil, fault.New(fault.TaskState, "task %s was started by another process", task.Code)
 	case ctx.Err() != nil && end.state.status != store.Success:
@@ -236,15 +264,22 @@ func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.C
 // untilSettled runs a task until it needs no further try.
 func (w *work) untilSettled(ctx context.Context, task *store.Task) (attemptEnd, error) {
 	due := w.due(task)
+	watch := time.NewTicker(watchEvery)
+	defer watch.Stop()
 	for {
 		select {
 		case <-time.After(time.Until(due)):
+		case <-watch.C:
+			if n := w.look(ctx); n.paused != nil {
+				return attemptEnd{}, n.paused
+			}
+			continue
 		case <-w.e.Stop:
 			return attemptEnd{}, interrupted(w.g.Pipeline.Code)
 		case <-ctx.Done():
 			return attemptEnd{}, interrupted(w.g.Pipeline.Code)
 		}
-		end := w.attempt(ctx, task)
+		end := w.attempt(ctx, task, w.rows[task.ID])
 		if !end.retry || end.err != nil {
 			return end, nil
 		}

@@ -20,14 +20,19 @@ const heartbeat = 15 * time.Second
 
 // work is a run that this process works on.
 type work struct {
-	e     *Engine
-	g     *store.Graph
-	run   *store.Run
-	env   *handlers.Env
-	alive locks.Lock // proves to others that this process lives
-	rows  map[int64]*store.TaskRun
-	flow  *flow
-	ahead time.Duration // of this process's clock, the Engine DB's
+	e      *Engine
+	g      *store.Graph
+	run    *store.Run
+	env    *handlers.Env
+	alive  locks.Lock // proves to others that this process lives
+	rows   map[int64]*store.TaskRun
+	flow   *flow
+	atGate map[int64]gateWait
+	only   map[int64]bool // the tasks that this process is to run, nil for all
+	bypass string         // why gates are not asked, "" when they are
+	ahead  time.Duration  // of this process's clock, the Engine DB's
+	seen   int64          // the newest intervention that rows take into account
+	paused error          // why no more tasks start, nil while they may
 }
 
 func (e *Engine) newWork(ctx context.Context, g *store.Graph) (*work, error) {
@@ -35,11 +40,19 @@ func (e *Engine) newWork(ctx context.Context, g *store.Graph) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &work{e: e, g: g, env: e.env(), alive: alive}, nil
+	return &work{e: e, g: g, env: e.env(), alive: alive, atGate: map[int64]gateWait{}}, nil
 }
 
 // load reads the tasks of the run.
-func (w *work) load(ctx context.Context) error {
+func (w *work) load(ctx context.Context) error { return w.loadBeside(ctx, nil) }
+
+// loadBeside reads the tasks of the run; those in mine are running here.
+func (w *work) loadBeside(ctx context.Context, mine map[int64]bool) error {
+	now, err := w.e.Store.Signal(ctx, w.run.ID) // before the rows, so that nothing is missed
+	if err != nil {
+		return err
+	}
+	w.seen = now.Intervention
 	rows, err := w.e.Store.TaskRuns(ctx, w.run.ID)
 	if err != nil {
 		return err
@@ -56,7 +69,11 @@ func (w *work) load(ctx context.Context) error {
 		}
 		w.ahead = time.Until(now)
 	}
-	w.flow = newFlow(w.g.Tasks, rowStates(rows))
+	states := rowStates(rows)
+	for id := range mine {
+		states[id] = state{status: store.InProgress}
+	}
+	w.flow = newFlow(w.g.Tasks, states)
 	return nil
 }
 
@@ -81,10 +98,13 @@ func (w *work) runAll(ctx context.Context) (*RunDocument, error) {
 		w.e.Observer.RunStarted(doc)
 	}
 	stop, err := w.loop(ctx)
-	for err == nil && !stop && w.flow.running > 0 {
-		// Tasks run in other processes. Those that have ended meanwhile may let others start.
-		elsewhere := w.flow.running
-		if err = w.load(ctx); err != nil || w.flow.running == elsewhere {
+	for err == nil && !stop {
+		// Tasks run in other processes. Those that have ended meanwhile, or were marked, may let others start.
+		elsewhere, changed := w.flow.running, w.look(ctx).changed
+		if elsewhere == 0 && !changed {
+			break
+		}
+		if err = w.load(ctx); err != nil || w.flow.running == elsewhere && !changed {
 			break
 		}
 		stop, err = w.loop(ctx)
@@ -95,6 +115,8 @@ func (w *work) runAll(ctx context.Context) (*RunDocument, error) {
 	case w.flow.running > 0:
 		return nil, fault.New(fault.RunUnfinished, "run %d of pipeline %s waits for tasks that other processes run", w.run.ID, w.g.Pipeline.Code).
 			WithHint("etl-craft run --pipeline %s", w.g.Pipeline.Code)
+	case w.flow.pending > 0 && stop && w.paused != nil && !w.e.stopped(ctx):
+		return nil, w.paused
 	case w.flow.pending > 0 && stop:
 		return nil, interrupted(w.g.Pipeline.Code)
 	case w.flow.pending > 0:
@@ -114,6 +136,9 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 	var waiting queue
 	ended := make(chan attemptEnd)
 	here := 0
+	mine := map[int64]bool{} // the tasks that run here
+	watch := time.NewTicker(watchEvery)
+	defer watch.Stop()
 	stop, killed, lost := w.e.Stop, ctx.Done(), w.alive.Lost()
 	for {
 		if w.e.stopped(ctx) {
@@ -122,7 +147,7 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 		if !stopped && err == nil {
 			var more []*store.Task
 			more, err = w.advance(ctx)
-			for _, task := range more {
+			for _, task := range w.wanted(more) {
 				waiting.add(task, w.due(task))
 			}
 		}
@@ -133,23 +158,45 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 			}
 			w.flow.start(task.ID)
 			here++
-			go func() { ended <- w.attempt(ctx, task) }()
+			mine[task.ID] = true
+			row := w.rows[task.ID]
+			go func() { ended <- w.attempt(ctx, task, row) }()
 		}
-		if here == 0 && (stopped || err != nil || len(waiting.later) == 0) {
+		if here == 0 && (stopped || err != nil || len(waiting.later)+len(w.atGate) == 0) {
 			return stopped, err
 		}
 		select {
 		case <-waiting.alarm():
+		case <-w.gateAlarm():
+			if err = errors.Join(err, w.lookAgain(ctx)); err != nil {
+				cancel(err)
+			}
+		case <-watch.C:
+			n := w.look(ctx)
+			switch {
+			case err != nil:
+			case n.ended != nil:
+				err = n.ended
+				cancel(err)
+			case n.changed:
+				waiting = queue{}
+				if err = w.reload(ctx, mine); err != nil {
+					cancel(err)
+				}
+			}
+			stopped = w.hold(n) || stopped
 		case end := <-ended:
 			here--
+			delete(mine, end.task.ID)
 			err = errors.Join(err, end.err)
 			if end.err != nil {
 				cancel(end.err)
 			}
 			w.note(end)
-			if end.retry {
+			if end.retry || end.paused {
 				waiting.add(end.task, end.due)
 			}
+			stopped = end.paused && w.hold(w.look(ctx)) || stopped
 		case <-stop:
 			stopped, stop = true, nil
 			w.e.Log.Info("no more tasks start, running ones finish; interrupt again to stop them", "pipeline", w.g.Pipeline.Code)
@@ -173,7 +220,8 @@ func (w *work) due(t *store.Task) time.Time {
 
 // note tells the flow how an attempt ended.
 func (w *work) note(end attemptEnd) {
-	w.rows[end.task.ID].Attempts = max(w.rows[end.task.ID].Attempts, end.number)
+	row := w.rows[end.task.ID]
+	row.Attempts, row.Status = max(row.Attempts, end.number), end.state.status
 	switch {
 	case end.state.status == store.Pending:
 		w.flow.requeue(end.task.ID)
@@ -194,12 +242,8 @@ func (w *work) advance(ctx context.Context) ([]*store.Task, error) {
 		if len(d.gated) == 0 {
 			return ready, nil
 		}
-		for _, t := range d.gated {
-			held, err := w.e.taskGates(ctx, t, w.run.Date)
-			if err != nil {
-				return nil, err
-			}
-			w.flow.judge(t.ID, held)
+		if err := w.openGates(ctx, w.wanted(d.gated)); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -266,6 +310,10 @@ func (w *work) beat(ctx context.Context) *sync.WaitGroup {
 
 // end ends a run all of whose tasks have ended.
 func (w *work) end(ctx context.Context, owner string) (*RunDocument, error) {
+	now, err := w.e.Store.Signal(ctx, w.run.ID)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := w.e.Store.TaskRuns(ctx, w.run.ID)
 	if err != nil {
 		return nil, err
@@ -276,7 +324,7 @@ func (w *work) end(ctx context.Context, owner string) (*RunDocument, error) {
 	}
 	status, reason := outcome(states)
 	faultpoint.Hit("before run end")
-	err = w.e.Store.EndRun(ctx, store.RunEnd{RunID: w.run.ID, Owner: owner, Status: status, SkipReason: reason, Actor: w.e.Actor})
+	err = w.e.Store.EndRun(ctx, store.RunEnd{RunID: w.run.ID, Owner: owner, Status: status, SkipReason: reason, Actor: w.e.Actor, Consume: true, Seen: &now.Intervention})
 	if err != nil {
 		return nil, err
 	}

@@ -157,6 +157,8 @@ func (t Target) files(b store.Backend) ([]file, error) {
 // Outside a transaction a migration could be half applied, and would not have the search path.
 var noTransaction = regexp.MustCompile(`(?mi)^\s*--\s*\+goose\s+no\s+transaction`)
 
+var upMark = regexp.MustCompile(`(?mi)^\s*--\s*\+goose\s+up`)
+
 func list(stream string, folder fs.FS) ([]file, error) {
 	names, err := fs.Glob(folder, "*.sql")
 	if err != nil {
@@ -176,6 +178,10 @@ func list(stream string, folder fs.FS) ([]file, error) {
 		if noTransaction.Match(content) {
 			return nil, fault.New(fault.MigrationFailed, "%s asks for no transaction, but each file is applied in one", f).
 				WithHint("remove the line +goose NO TRANSACTION")
+		}
+		if !upMark.Match(content) {
+			return nil, fault.New(fault.MigrationFailed, "%s has no line -- +goose Up", f).
+				WithHint("put it above the statements")
 		}
 		sum := sha256.Sum256(content)
 		f.checksum = hex.EncodeToString(sum[:])
@@ -253,7 +259,8 @@ func apply(ctx context.Context, db *sql.DB, folder fs.FS, ledger *ledger, f file
 	if errors.As(err, &partial) {
 		cause = partial.Err
 	}
-	return fault.New(fault.MigrationFailed, "%s failed, nothing of it was applied: %w", f, cause)
+	return fault.New(fault.MigrationFailed, "%s failed, nothing of it was applied: %w", f, cause).
+		WithHint("correct the file, then etl-craft migrate")
 }
 
 // createSchema makes the schema when it is missing: whoever may not create schemas can still migrate an existing one.

@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -93,7 +94,7 @@ func TestUp(t *testing.T) {
 		if _, err := e.TryStore(); !fault.Has(err, fault.EngineNotMigrated) || fault.As(err).Hint != "etl-craft migrate" {
 			t.Fatal(err)
 		}
-		engine := []string{"001_engine.sql", "002_guards.sql", "003_metadata_changes.sql"}
+		engine := []string{"001_engine.sql", "002_guards.sql", "003_metadata_changes.sql", "004_action_runs.sql"}
 		report := mustUp(t, e, project())
 		if diff := cmp.Diff(migrations.Report{Engine: engine, Project: []string{"0001_sales.sql", "0002_edge.sql"}}, report); diff != "" {
 			t.Fatal(diff)
@@ -284,7 +285,7 @@ func TestManyProcesses(t *testing.T) {
 		}
 		s := e.Store()
 		for query, want := range map[string]string{
-			"SELECT COUNT(*) FROM {{schema}}.SCHEMA_MIGRATIONS": "5",
+			"SELECT COUNT(*) FROM {{schema}}.SCHEMA_MIGRATIONS": fmt.Sprint(store.EngineVersion + 2),
 			"SELECT COUNT(*) FROM {{schema}}.CFG_TASKS":         "2",
 		} {
 			if got := storetest.Value(t, s, query); got != want {

@@ -31,8 +31,8 @@ func newProgram(stdout, stderr *os.File) *program {
 func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
 		p.initCommand(), p.demoCommand(), p.migrateCommand(), p.applyCommand(), p.exportCommand(), p.validateCommand(),
-		p.planCommand(), p.runCommand(), p.statusCommand(), p.historyCommand(), p.listCommand(), p.graphCommand(),
-		p.locksCommand(), p.configCommand(), p.completionCommand(), p.versionCommand(),
+		p.planCommand(), p.runCommand(), p.statusCommand(), p.explainCommand(), p.historyCommand(), p.listCommand(), p.graphCommand(),
+		p.locksCommand(), p.airflowCommand(), p.configCommand(), p.completionCommand(), p.versionCommand(),
 	}
 }
 

@@ -37,13 +37,14 @@ func (s *Store) Attempts(ctx context.Context, taskRunID int64) ([]Attempt, error
 }
 
 // StartAttempt inserts the next attempt of a task run, RUNNING, and makes the task run IN_PROGRESS, whatever it was before.
-// It fails with TASK_STATE when another attempt is alive, and with RUN_ENDED when the run is not unfinished.
+// It fails with TASK_STATE when another attempt is alive or the task run is not From, with RUN_ENDED or RUN_CANCELLED when
+// the run is not unfinished, and with PAUSED.
 func (s *Store) StartAttempt(ctx context.Context, a StartAttempt) (*Attempt, error) {
 	attempt := &Attempt{
 		TaskRunID: a.TaskRunID, Status: Running, Phase: PhaseStarted, OwnerID: a.Owner, Host: a.Host, PID: a.PID, LogPath: a.LogPath,
 	}
 	err := s.write(ctx, "start the attempt", func(t *tx) error {
-		now, err := t.claimTaskRun(a.TaskRunID)
+		now, err := t.claimTaskRun(a.TaskRunID, a.From)
 		if err != nil {
 			return err
 		}
@@ -72,24 +73,32 @@ func taskRuns(taskRunID int64) error {
 }
 
 // claimTaskRun makes sure that an attempt may start, and that neither the run ends nor another attempt starts meanwhile.
-func (t *tx) claimTaskRun(id int64) (now time.Time, err error) {
+func (t *tx) claimTaskRun(id int64, from string) (now time.Time, err error) {
 	var runID int64
-	var runStatus, status string
-	err = t.row("share_run_of_task", id).Scan(&runID, &runStatus)
+	var runStatus, status, pausedBy string
+	err = t.row("share_run_of_task", id).Scan(&runID, &runStatus, text(&pausedBy))
 	if errors.Is(err, sql.ErrNoRows) {
 		return now, fault.New(fault.RunNotFound, "there is no task run %d", id)
 	}
 	if err != nil {
 		return now, err
 	}
-	if runStatus != InProgress {
+	switch {
+	case runStatus == Cancelled:
+		return now, fault.New(fault.RunCancelled, "run %d was cancelled", runID)
+	case runStatus != InProgress:
 		return now, runEnded(runID, runStatus)
+	case pausedBy != "":
+		return now, fault.New(fault.Paused, "the pipeline is paused by %s", pausedBy)
 	}
 	if err := t.row("lock_task_run", id).Scan(&status, instant(&now)); err != nil {
 		return now, err
 	}
 	if status == InProgress {
 		return now, taskRuns(id)
+	}
+	if from != "" && status != from {
+		return now, fault.New(fault.TaskState, "task run %d is %s meanwhile", id, status)
 	}
 	return now, nil
 }
@@ -154,6 +163,11 @@ func (s *Store) Settle(ctx context.Context, attemptID int64, committed bool) err
 // the attempt is not owner's or has ended.
 func (s *Store) FinishAttempt(ctx context.Context, o Outcome) error {
 	return s.write(ctx, "finish the attempt", func(t *tx) error {
+		if o.TaskStatus == Pending {
+			if err := t.onlyWhileUnfinished(&o); err != nil {
+				return err
+			}
+		}
 		retry := any(nil)
 		if o.TaskStatus == Pending {
 			retry = o.RetryIn.Seconds()
@@ -177,6 +191,11 @@ func (s *Store) FinishAttempt(ctx context.Context, o Outcome) error {
 		if n != 1 {
 			return stale(o.AttemptID, o.Owner)
 		}
+		if o.Consume && o.TaskStatus == Success {
+			if _, err := t.exec("consume_gates_of_task", o.AttemptID); err != nil {
+				return err
+			}
+		}
 		if o.ForgetTarget == nil {
 			return nil
 		}
@@ -185,15 +204,37 @@ func (s *Store) FinishAttempt(ctx context.Context, o Outcome) error {
 	})
 }
 
-// LoseAttempts ends the live attempts of deadOwner in a run as LOST, makes their task runs PENDING, and returns how many
-// there were. The caller knows that the owner is dead, because it holds the owner's lock.
+// onlyWhileUnfinished makes a task that would be tried again CANCELLED when its run has been cancelled meanwhile.
+func (t *tx) onlyWhileUnfinished(o *Outcome) error {
+	var status string
+	err := t.row("share_run_of_attempt", o.AttemptID).Scan(&status)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return stale(o.AttemptID, o.Owner)
+	case err != nil:
+		return err
+	case status == Cancelled:
+		o.TaskStatus = Cancelled
+	}
+	return nil
+}
+
+// LoseAttempts ends the live attempts of deadOwner in a run as LOST, makes their task runs PENDING, or CANCELLED as the
+// run is, and returns how many there were. The caller knows that the owner is dead, because it holds the owner's lock.
 func (s *Store) LoseAttempts(ctx context.Context, runID int64, deadOwner string) (int, error) {
 	var lost int64
 	err := s.write(ctx, "lose the attempts", func(t *tx) error {
-		if _, err := t.exec("reset_tasks_of_owner", runID, deadOwner); err != nil {
+		run, err := t.lockRun(runID)
+		if err != nil {
 			return err
 		}
-		var err error
+		status := Pending
+		if run.status == Cancelled {
+			status = Cancelled
+		}
+		if _, err := t.exec("reset_tasks_of_owner", runID, deadOwner, status); err != nil {
+			return err
+		}
 		lost, err = t.exec("lose_attempts", runID, deadOwner)
 		return err
 	})

@@ -14,6 +14,8 @@ type NewRun struct {
 	OwnerID      string // "" for a run that no process works on yet
 	Actor        Actor
 	ConfigSHA256 string
+	Gates        []GateDecision // that let it start
+	Reason       string         // why somebody asked for it in an unusual way, "" when nobody did
 }
 
 // RunEnd is the end of a run.
@@ -23,6 +25,10 @@ type RunEnd struct {
 	Status     string // Success, Failed, Skipped or Cancelled
 	SkipReason string // exactly when Status is Skipped
 	Actor      Actor
+	Consume    bool // a SUCCESS uses up the upstream runs that let the run start
+	// Seen is the newest intervention that Status takes into account, nil for whatever there is. A newer one is
+	// RUN_UNFINISHED.
+	Seen *int64
 }
 
 // Reopen turns an ended run into an unfinished one.
@@ -52,6 +58,7 @@ type Skip struct {
 // StartAttempt asks for the next attempt of a task run.
 type StartAttempt struct {
 	TaskRunID    int64
+	From         string // the status that the task run must have, "" for any
 	Owner        string
 	Host         string
 	PID          int
@@ -82,6 +89,7 @@ type Outcome struct {
 	SelectSHA256 string // "" leaves what was recorded
 	PlanSHA256   string
 	ForgetTarget *TargetName // its hash record is cleared: the target was dropped or replaced
+	Consume      bool        // a SUCCESS uses up the upstream runs that let the task start
 }
 
 // ActionRecord is a state-changing command as it was asked for.

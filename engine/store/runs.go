@@ -78,6 +78,14 @@ func (s *Store) AdmitRun(ctx context.Context, r NewRun) (*Run, error) {
 		if _, err = t.exec("add_tasks", id); err != nil {
 			return err
 		}
+		if err := t.recordGates(r.Actor, r.PipelineID, id, 0, r.Gates); err != nil {
+			return err
+		}
+		if r.Reason != "" {
+			if _, err := t.exec("add_intervention", r.PipelineID, id, "NEW_RUN", nil, InProgress, r.Reason, r.Actor.Name, r.Actor.Kind); err != nil {
+				return err
+			}
+		}
 		run, err = scanRun(t.row("run_by_id", id))
 		return err
 	})
@@ -173,6 +181,9 @@ func (s *Store) ReleaseRun(ctx context.Context, runID int64, owner string) error
 // retired tasks as SKIPPED with reason OPERATOR: somebody took the task away.
 func (s *Store) SyncTasks(ctx context.Context, runID int64) error {
 	return s.write(ctx, "sync the tasks of the run", func(t *tx) error {
+		if err := t.lockUnfinished(runID); err != nil {
+			return err
+		}
 		if _, err := t.exec("add_tasks", runID); err != nil {
 			return err
 		}
@@ -216,6 +227,9 @@ func (s *Store) ReopenRun(ctx context.Context, r Reopen) error {
 // ResetTasks makes tasks that have ended PENDING again, without counts and error. Their attempts stay.
 func (s *Store) ResetTasks(ctx context.Context, runID int64, scope ResetScope) error {
 	return s.write(ctx, "reset the tasks of the run", func(t *tx) error {
+		if err := t.lockUnfinished(runID); err != nil {
+			return err
+		}
 		_, err := t.exec("reset_tasks", runID, string(scope))
 		return err
 	})
@@ -238,6 +252,15 @@ func (t *tx) lockRun(id int64) (lockedRun, error) {
 	return r, err
 }
 
+// lockUnfinished keeps a run from ending until the end of the transaction; RUN_ENDED when it has.
+func (t *tx) lockUnfinished(id int64) error {
+	run, err := t.lockRun(id)
+	if err == nil && run.status != Queued && run.status != InProgress {
+		return runEnded(id, run.status)
+	}
+	return err
+}
+
 // EndRun ends a run and releases it. A repair that ends SUCCESS gets a new OUTPUT_REVISION. With CANCELLED its PENDING
 // tasks are CANCELLED too. It fails with RUN_UNFINISHED while tasks are open, with RUN_ENDED and with RUN_OWNED.
 func (s *Store) EndRun(ctx context.Context, e RunEnd) error {
@@ -252,6 +275,9 @@ func (s *Store) EndRun(ctx context.Context, e RunEnd) error {
 		if run.owner != e.Owner {
 			return runOwned(e.RunID, run.owner)
 		}
+		if err := t.nothingNew(e); err != nil {
+			return err
+		}
 		if err := t.closeTasks(e); err != nil {
 			return err
 		}
@@ -259,9 +285,29 @@ func (s *Store) EndRun(ctx context.Context, e RunEnd) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.exec("end_run", e.RunID, e.Status, orNull(e.SkipReason), orNull(sla), orNull(e.Actor.Name), orNull(e.Actor.Kind))
+		if _, err = t.exec("end_run", e.RunID, e.Status, orNull(e.SkipReason), orNull(sla), orNull(e.Actor.Name), orNull(e.Actor.Kind)); err != nil {
+			return err
+		}
+		if _, err = t.exec("end_gate_waits_of_run", e.RunID); err != nil {
+			return err
+		}
+		if e.Consume && e.Status == Success {
+			_, err = t.exec("consume_gates_of_run", e.RunID)
+		}
 		return err
 	})
+}
+
+func (t *tx) nothingNew(e RunEnd) error {
+	if e.Seen == nil {
+		return nil
+	}
+	var g Signal
+	err := t.row("run_signal", e.RunID).Scan(&g.Status, text(&g.PausedBy), text(&g.PauseWhy), &g.Intervention)
+	if err == nil && g.Intervention != *e.Seen {
+		return fault.New(fault.RunUnfinished, "tasks of run %d were changed meanwhile", e.RunID)
+	}
+	return err
 }
 
 func (t *tx) closeTasks(e RunEnd) error {

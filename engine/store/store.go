@@ -17,7 +17,7 @@ import (
 )
 
 // EngineVersion is the highest migration of the ENGINE stream that this code works with.
-const EngineVersion = 3
+const EngineVersion = 5
 
 // Dialect names the kind of database.
 type Dialect string

@@ -10,17 +10,24 @@ import (
 // TaskRuns reads the tasks of a run, in order of their task ids.
 func (s *Store) TaskRuns(ctx context.Context, runID int64) ([]TaskRun, error) {
 	var runs []TaskRun
-	err := s.read(ctx, "read the tasks of the run", func(t *tx) error {
-		return t.each("task_runs", func(rows *sql.Rows) error {
-			var r TaskRun
-			columns := []any{&r.ID, &r.RunID, &r.TaskID, &r.TaskCode, &r.Handler, text(&r.Action), text(&r.TargetName),
-				&r.Status, text(&r.SkipReason), &r.Attempts, text(&r.ErrorCode), text(&r.Error), text(&r.ErrorStep),
-				text(&r.ErrorHint), instantOrNil(&r.StartedAt), instantOrNil(&r.EndedAt), instantOrNil(&r.NotBefore)}
-			err := rows.Scan(append(columns, counts(&r.Counts)...)...)
-			runs = append(runs, r)
-			return err
-		}, runID)
+	err := s.read(ctx, "read the tasks of the run", func(t *tx) (err error) {
+		runs, err = t.taskRuns(runID)
+		return err
 	})
+	return runs, err
+}
+
+func (t *tx) taskRuns(runID int64) ([]TaskRun, error) {
+	var runs []TaskRun
+	err := t.each("task_runs", func(rows *sql.Rows) error {
+		var r TaskRun
+		columns := []any{&r.ID, &r.RunID, &r.TaskID, &r.TaskCode, &r.Handler, text(&r.Action), text(&r.TargetName),
+			&r.Status, text(&r.SkipReason), &r.Attempts, text(&r.ErrorCode), text(&r.Error), text(&r.ErrorStep),
+			text(&r.ErrorHint), instantOrNil(&r.StartedAt), instantOrNil(&r.EndedAt), instantOrNil(&r.NotBefore)}
+		err := rows.Scan(append(columns, counts(&r.Counts)...)...)
+		runs = append(runs, r)
+		return err
+	}, runID)
 	return runs, err
 }
 

@@ -64,6 +64,8 @@ type Pipeline struct {
 	RefreshType string // FULL or INCREMENTAL
 	Schedule    string
 	Timezone    string
+	StartDate   string // YYYY-MM-DD, of the schedule; "" for none
+	Catchup     bool   // an orchestrator makes up for missed ticks
 	SLAHours    *float64
 	Active      bool
 	Origin      string // "file pipelines/SALES.yml", "migration 0003_sales.sql", "" for rows made otherwise

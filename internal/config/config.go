@@ -23,6 +23,10 @@ const (
 
 	CountExact = "exact"
 	CountNone  = "none"
+
+	GatesEnforce = "enforce"
+	GatesWarn    = "warn"
+	GatesOff     = "off"
 )
 
 // Orchestration is how runs behave.
@@ -33,6 +37,7 @@ type Orchestration struct {
 	Retries          int
 	LogDir           string // absolute
 	GateWait         time.Duration
+	DependencyGates  string        // GatesEnforce, GatesWarn or GatesOff
 	LockWait         time.Duration // 0 is as long as the task may run
 	TargetCount      string        // CountExact or CountNone
 }

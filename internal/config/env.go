@@ -31,7 +31,7 @@ func (l *loader) readEnvFile(field yamlfile.Field) {
 		return
 	}
 	if err != nil {
-		l.Failf(field.Value, "", "env_file cannot be read: %v", err)
+		l.Failf(field.Value, "name a file that can be read", "env_file cannot be read: %v", err)
 		return
 	}
 	values, problem := parseEnvFile(filepath.Base(path), data)

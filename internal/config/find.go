@@ -49,7 +49,8 @@ func named(path, by string) (string, error) {
 		_, err = os.Stat(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fault.New(fault.ConfigNotFound, "%s, named by %s, does not exist", path, by)
+		return "", fault.New(fault.ConfigNotFound, "%s, named by %s, does not exist", path, by).
+			WithHint("name an %s or its folder; etl-craft init my-project makes one", FileName)
 	}
 	if err != nil {
 		return "", fault.New(fault.ConfigNotFound, "%s, named by %s, cannot be read: %w", path, by, err)

@@ -50,6 +50,7 @@ var (
 		{Name: "retries", Kind: Whole, Default: "0", Help: "how often a failed attempt is tried again, when its error may pass", field: func(c *Config) any { return &c.Orchestration.Retries }},
 		{Name: "log_dir", Kind: File, Default: "logs", Help: "folder of the attempts' logs", field: func(c *Config) any { return &c.Orchestration.LogDir }},
 		{Name: "gate_wait_minutes", Kind: Minutes, Default: "60", Help: "how long to wait for an upstream pipeline that is queued or running", field: func(c *Config) any { return &c.Orchestration.GateWait }},
+		{Name: "dependency_gates", Kind: Choice, Allowed: []string{GatesEnforce, GatesWarn, GatesOff}, Default: GatesEnforce, Help: "enforce waits for other pipelines, warn says what does not hold and goes on, off does not look", field: func(c *Config) any { return &c.Orchestration.DependencyGates }},
 		{Name: "lock_wait_seconds", Kind: Seconds, Default: "0", Help: "how long to wait for a target's lock; 0 is as long as the task may run", field: func(c *Config) any { return &c.Orchestration.LockWait }},
 		{Name: "target_count", Kind: Choice, Allowed: []string{CountExact, CountNone}, Default: CountExact, Help: "none leaves TARGET_COUNT null and saves a scan of large PostgreSQL tables", field: func(c *Config) any { return &c.Orchestration.TargetCount }},
 	}
@@ -173,7 +174,7 @@ func server(at func(*Config) *Server) []Key {
 		Key{Name: "url", Kind: URL, Help: "postgres://user:password@host:port/database, instead of the keys below", field: func(c *Config) any { return &at(c).URL }},
 		Key{Name: "host", Kind: Text, Required: true, Help: "host, or folder of the Unix socket", field: func(c *Config) any { return &at(c).Host }},
 		Key{Name: "port", Kind: Whole, Min: 1, Max: 65535, Default: "5432", Help: "port", field: func(c *Config) any { return &at(c).Port }},
-		Key{Name: "database", Kind: Text, Required: true, Help: "database", field: func(c *Config) any { return &at(c).Database }},
+		Key{Name: "database", Kind: Text, Required: true, Help: "name of the database", field: func(c *Config) any { return &at(c).Database }},
 		Key{Name: "user", Kind: Text, Required: true, Help: "user to connect as", field: func(c *Config) any { return &at(c).User }},
 		Key{Name: "password", Kind: Text, Secret: true, Help: "password of the user", field: func(c *Config) any { return &at(c).Password }},
 		Key{Name: "sslmode", Kind: Choice, Allowed: sslModes, Default: "prefer", Help: "how TLS is used and checked", field: func(c *Config) any { return &at(c).SSLMode }},

@@ -53,8 +53,8 @@ func TestProblems(t *testing.T) {
 	}{
 		{"empty", "", []string{"etl-craft.yml:1:1: the file is empty; etl-craft init my-project writes an example"}},
 		{"only comments", "# nothing\n", []string{"etl-craft.yml:1:1: the file is empty; etl-craft init my-project writes an example"}},
-		{"no mapping", "- a\n", []string{"etl-craft.yml:1:1: the file must be a mapping of keys to values, not a list"}},
-		{"syntax", "profile: dev\nprofiles: [\n", []string{"etl-craft.yml:2:1: not YAML: did not find expected node content"}},
+		{"no mapping", "- a\n", []string{"etl-craft.yml:1:1: the file must be a mapping of keys to values, not a list; write it as key: value"}},
+		{"syntax", "profile: dev\nprofiles: [\n", []string{"etl-craft.yml:2:1: not YAML: did not find expected node content; put text with : # , quotes or brackets between quotes, and look at the line before too"}},
 		{"two documents", "a: 1\n---\nb: 2\n", []string{"etl-craft.yml:2:1: a second YAML document begins here; keep one file per document"}},
 		{"not UTF-8", "profile: d\xff\n", []string{"etl-craft.yml:1:11: not UTF-8 text; save the file as UTF-8 text"}},
 		{"control character", "a: 1\nb: \x00\n", []string{"etl-craft.yml:2:4: a control character; save the file as UTF-8 text"}},
@@ -78,15 +78,15 @@ func TestProblems(t *testing.T) {
 		{"unknown profile", "profile: prd\nprofiles:\n  dev: { " + duck + " }\n  prod: { " + duck + " }\n", []string{
 			"etl-craft.yml:1:10: profile names a profile prd that does not exist; known: dev, prod; did you mean prod?"}},
 		{"profile of a wrong shape", "profile: [dev]\nprofiles:\n  dev: [a]\n", []string{
-			"etl-craft.yml:1:10: profile must be one value, not a list",
-			"etl-craft.yml:3:8: profiles.dev must be a mapping of keys to values, not a list"}},
+			"etl-craft.yml:1:10: profile must be one value, not a list; write one value",
+			"etl-craft.yml:3:8: profiles.dev must be a mapping of keys to values, not a list; write it as key: value"}},
 		{"values of orchestration", "orchestration:\n  mode: locl\n  max_parallel_tasks: 0\n  retries: -1\n  task_timeout_seconds: 1.5\n  gate_wait_minutes: 99999999999\n  target_count: none\n  log_dir: [x]\nprofiles: { p: { " + duck + " } }\n", []string{
 			`etl-craft.yml:2:9: orchestration.mode is "locl"; it takes local, remote; did you mean local?`,
 			`etl-craft.yml:3:23: orchestration.max_parallel_tasks is "0"; it takes a whole number of at least 1`,
 			`etl-craft.yml:4:12: orchestration.retries is "-1"; it takes a whole number of at least 0`,
 			`etl-craft.yml:5:25: orchestration.task_timeout_seconds is "1.5"; it takes a whole number of at least 0`,
 			`etl-craft.yml:6:22: orchestration.gate_wait_minutes is "99999999999"; it takes a whole number of at least 0`,
-			`etl-craft.yml:8:12: orchestration.log_dir must be one value, not a list`,
+			`etl-craft.yml:8:12: orchestration.log_dir must be one value, not a list; write one value`,
 		}},
 		{"no warehouse", "profiles:\n  p: {}\n", []string{
 			"etl-craft.yml:2:3: profiles.p.warehouse is missing; add warehouse: { type: duckdb, path: warehouse.duckdb }"}},
@@ -96,8 +96,8 @@ func TestProblems(t *testing.T) {
 			`etl-craft.yml:3:23: profiles.p.warehouse.type is "postgresql"; it takes duckdb, postgres, trino, snowflake, databricks; did you mean postgres?`}},
 		{"keys of another type", inWarehouse("type: duckdb, path: w, host: h"), []string{
 			"etl-craft.yml:3:40: profiles.p.warehouse.host does not apply to duckdb; it takes type, table_format, create_schemas, path, threads, memory_limit"}},
-		{"duckdb without path", inWarehouse("type: duckdb"), []string{"etl-craft.yml:3:5: profiles.p.warehouse.path is missing; the DuckDB file"}},
-		{"duckdb with an empty path", inWarehouse("type: duckdb, path: ''"), []string{"etl-craft.yml:3:37: profiles.p.warehouse.path is empty; the DuckDB file"}},
+		{"duckdb without path", inWarehouse("type: duckdb"), []string{"etl-craft.yml:3:5: profiles.p.warehouse.path is missing; add path: the DuckDB file"}},
+		{"duckdb with an empty path", inWarehouse("type: duckdb, path: ''"), []string{"etl-craft.yml:3:37: profiles.p.warehouse.path is empty; write path: the DuckDB file"}},
 		{"duckdb in memory", inWarehouse("type: duckdb, path: ':memory:'"), []string{"etl-craft.yml:3:37: profiles.p.warehouse.path is :memory:, whose tables would be gone when the command ends; name a file"}},
 		{"named duckdb in memory", inWarehouse("type: duckdb, path: ':memory:x'"), []string{"etl-craft.yml:3:37: profiles.p.warehouse.path is :memory:, whose tables would be gone when the command ends; name a file"}},
 		{"sqlite in memory", inEngine("path: ':MEMORY:'"), []string{"etl-craft.yml:4:20: profiles.p.engine.path is :memory:, whose tables would be gone when the command ends; name a file"}},
@@ -108,9 +108,9 @@ func TestProblems(t *testing.T) {
 		{"the only format of trino", inWarehouse("type: trino, host: h, catalog: d, user: u, table_format: native"), []string{
 			`etl-craft.yml:3:74: profiles.p.warehouse.table_format is "native"; it takes iceberg`}},
 		{"postgres, what is missing", inWarehouse("type: postgres, port: 70000, sslcert: x"), []string{
-			"etl-craft.yml:3:5: profiles.p.warehouse.host is missing; host, or folder of the Unix socket",
-			"etl-craft.yml:3:5: profiles.p.warehouse.database is missing; database",
-			"etl-craft.yml:3:5: profiles.p.warehouse.user is missing; user to connect as",
+			"etl-craft.yml:3:5: profiles.p.warehouse.host is missing; add host: host, or folder of the Unix socket",
+			"etl-craft.yml:3:5: profiles.p.warehouse.database is missing; add database: name of the database",
+			"etl-craft.yml:3:5: profiles.p.warehouse.user is missing; add user: user to connect as",
 			`etl-craft.yml:3:39: profiles.p.warehouse.port is "70000"; it takes a whole number from 1 to 65535`,
 			"etl-craft.yml:3:55: profiles.p.warehouse.sslcert is set without sslkey; set sslkey too"}},
 		{"url beside other keys", inWarehouse("type: postgres, url: 'postgres://h/d', password: x"), []string{
@@ -126,7 +126,7 @@ func TestProblems(t *testing.T) {
 		{"direct on sqlite", inEngine("direct: {host: h}"), []string{
 			"etl-craft.yml:4:14: profiles.p.engine.direct does not apply to sqlite; it takes type, path"}},
 		{"direct", inEngine("type: postgres, host: h, database: d, user: u, schema: a-b, direct: {prt: 1}"), []string{
-			"etl-craft.yml:4:74: profiles.p.engine.direct.host is missing; host of the database itself",
+			"etl-craft.yml:4:74: profiles.p.engine.direct.host is missing; add host: host of the database itself",
 			"etl-craft.yml:4:69: profiles.p.engine.schema is not a plain name; use letters, digits and _, at most 63",
 			"etl-craft.yml:4:83: unknown key prt in profiles.p.engine.direct; did you mean port?"}},
 		{"engine type", inEngine("type: duckdb"), []string{
@@ -150,9 +150,9 @@ func TestProblems(t *testing.T) {
 		{"a tag", "profiles: { p: { warehouse: { type: duckdb, path: !secret w } } }\n", []string{
 			"etl-craft.yml:1:51: profiles.p.warehouse.path has a tag that means nothing here; quote text that begins with !"}},
 		{"a merge of itself", "profiles: &p\n  <<: *p\n  dev: { " + duck + " }\n", []string{
-			"etl-craft.yml:1:11: << in profiles contains itself"}},
+			"etl-craft.yml:1:11: << in profiles contains itself; remove the inner <<"}},
 		{"an odd key", "profiles:\n  [a]: {}\n", []string{
-			"etl-craft.yml:2:3: a key of profiles must be a name",
+			"etl-craft.yml:2:3: a key of profiles must be a name; write a plain name in front of the colon",
 			"etl-craft.yml:1:1: profiles has no profile; add one, such as dev:"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

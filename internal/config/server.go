@@ -36,6 +36,18 @@ func (s *Server) ConnString() string {
 	return b.String()
 }
 
+// DatabaseName is the database that the URL, or the key, names.
+func (s *Server) DatabaseName() string {
+	if s.URL == "" {
+		return s.Database
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "" // a loaded configuration holds no such URL
+	}
+	return strings.Trim(u.Path, "/")
+}
+
 // DirectConnString is ConnString with the address of engine.direct, for what a transaction pooler cannot carry.
 func (e *Engine) DirectConnString() string {
 	if e.Direct.Host == "" {

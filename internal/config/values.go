@@ -93,11 +93,11 @@ func (l *loader) values(b block, keys []Key, variant string, server *Server) {
 			l.Failf(field.Key, "put it into url, or remove url", "%s.%s and url are both set", b.what, name)
 		case written:
 			if l.set(key, b.what, field) && key.Required && l.isEmpty(key) {
-				l.Failf(field.Value, key.Help, "%s.%s is empty", b.what, name)
+				l.Failf(field.Value, "write "+name+": "+key.Help, "%s.%s is empty", b.what, name)
 			}
 		case !applies || inURL:
 		case key.Required:
-			l.Failf(b.at, key.Help, "%s.%s is missing", b.what, name)
+			l.Failf(b.at, "add "+name+": "+key.Help, "%s.%s is missing", b.what, name)
 		default:
 			l.fill(key)
 		}

@@ -31,7 +31,7 @@ func configurationPage() string {
 func keyRows(keys []config.Key) [][]string {
 	rows := make([][]string, len(keys))
 	for i, k := range keys {
-		name, value, help := code(k.Name), string(k.Kind), k.Help+unused(k.Name)
+		name, value, help := code(k.Name), string(k.Kind), k.Help
 		if k.Required {
 			name = "**" + name + "**"
 		}

@@ -52,19 +52,9 @@ func paramRows(params []handlers.Param, wanted func(handlers.Param) bool) [][]st
 		if q.Type == handlers.EnumParam {
 			value = codes(q.Allowed)
 		}
-		rows = append(rows, []string{code(q.Name), value, code(q.Default), q.Help + unused(q.Name)})
+		rows = append(rows, []string{code(q.Name), value, code(q.Default), q.Help})
 	}
 	return rows
-}
-
-// notUsed are parameters and keys of the configuration that are checked and kept, but that nothing acts on yet.
-var notUsed = []string{"gate_wait_minutes", "consume_repairs"}
-
-func unused(name string) string {
-	if slices.Contains(notUsed, name) {
-		return " (not acted on yet)"
-	}
-	return ""
 }
 
 func isCommon(q handlers.Param) bool {

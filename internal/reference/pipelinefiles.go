@@ -17,7 +17,7 @@ func pipelineFilesPage() string {
 			if k.Kind == project.Choice {
 				value = codes(k.Allowed)
 			}
-			rows = append(rows, []string{name, value, code(k.Default), k.Help + unused(k.Name)})
+			rows = append(rows, []string{name, value, code(k.Default), k.Help})
 		}
 		p.table([]string{"Key", "Value", "Default", "Meaning"}, rows)
 	}

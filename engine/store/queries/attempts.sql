@@ -17,9 +17,21 @@ WHERE a.TASK_RUN_ID = $1
 ORDER BY a.ATTEMPT_NUMBER
 
 -- name: share_run_of_task
-SELECT r.PIPELINE_RUN_ID, r.STATUS
+SELECT
+    r.PIPELINE_RUN_ID, r.STATUS,
+    (SELECT s.PAUSED_BY FROM {{schema}}.AUD_PIPELINE_PAUSES s WHERE s.PIPELINE_ID = r.PIPELINE_ID AND s.RESUMED_AT IS NULL)
 FROM {{schema}}.AUD_PIPELINES_RUN_LOG r
 WHERE r.PIPELINE_RUN_ID = (SELECT l.PIPELINE_RUN_ID FROM {{schema}}.AUD_TASK_RUN_LOG l WHERE l.TASK_RUN_ID = $1)
+{{for_share}}
+
+-- name: share_run_of_attempt
+SELECT r.STATUS
+FROM {{schema}}.AUD_PIPELINES_RUN_LOG r
+WHERE r.PIPELINE_RUN_ID = (
+    SELECT l.PIPELINE_RUN_ID
+    FROM {{schema}}.AUD_TASK_ATTEMPTS a
+    JOIN {{schema}}.AUD_TASK_RUN_LOG l ON l.TASK_RUN_ID = a.TASK_RUN_ID
+    WHERE a.ATTEMPT_ID = $1)
 {{for_share}}
 
 -- name: lock_task_run
@@ -82,7 +94,8 @@ WHERE ATTEMPT_ID = $1 AND OWNER_ID = $2 AND STATUS = 'RUNNING'
 
 -- name: reset_tasks_of_owner
 UPDATE {{schema}}.AUD_TASK_RUN_LOG
-SET STATUS = 'PENDING', ERROR_CODE = 'ATTEMPT_LOST', ERROR_MESSAGE = 'the process that ran the attempt died'
+SET STATUS = $3, ERROR_CODE = 'ATTEMPT_LOST', ERROR_MESSAGE = 'the process that ran the attempt died',
+    END_DATE = CASE WHEN $3 <> 'PENDING' THEN {{now}} END
 WHERE PIPELINE_RUN_ID = $1 AND STATUS = 'IN_PROGRESS' AND TASK_RUN_ID IN (
     SELECT a.TASK_RUN_ID FROM {{schema}}.AUD_TASK_ATTEMPTS a WHERE a.OWNER_ID = $2 AND a.STATUS IN ('QUEUED', 'RUNNING'))
 

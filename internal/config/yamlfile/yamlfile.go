@@ -123,7 +123,7 @@ func (f *File) syntax(data []byte, err error) {
 		f.add(line, column, "quote text that begins with *", "an alias without its anchor")
 		return
 	}
-	f.add(line, 1, "", "not YAML: "+message)
+	f.add(line, 1, "put text with : # , quotes or brackets between quotes, and look at the line before too", "not YAML: "+message)
 }
 
 // unreadable finds the first byte that YAML does not allow.
@@ -178,7 +178,7 @@ func (f *File) fields(n *yaml.Node, what string, known []string, visited visits)
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		f.Failf(n, "", "%s must be a mapping of keys to values, not %s", what, shape(n))
+		f.Failf(n, "write it as key: value", "%s must be a mapping of keys to values, not %s", what, shape(n))
 		return nil
 	}
 	visited[n] = true
@@ -195,7 +195,7 @@ func (f *File) fields(n *yaml.Node, what string, known []string, visited visits)
 		// An alias shows at its anchor; what is wrong with this key is wrong here.
 		at := n.Content[i]
 		if key.Kind != yaml.ScalarNode || key.Value == "" {
-			f.Failf(at, "", "a key of %s must be a name", what)
+			f.Failf(at, "write a plain name in front of the colon", "a key of %s must be a name", what)
 			continue
 		}
 		name, ok := f.name(at, key.Value, what, known)
@@ -232,7 +232,7 @@ func (f *File) merged(merge *yaml.Node, what string, known []string, visited vis
 		open, before := visited[source]
 		switch {
 		case open:
-			f.Failf(source, "", "<< in %s contains itself", what)
+			f.Failf(source, "remove the inner <<", "<< in %s contains itself", what)
 		case !before:
 			fields = append(fields, f.fields(source, what, known, visited)...)
 		}
@@ -262,7 +262,7 @@ func (f *File) name(at *yaml.Node, written, what string, known []string) (string
 func (f *File) Text(n *yaml.Node, what string) (string, bool) {
 	n = target(n)
 	if n.Kind != yaml.ScalarNode {
-		f.Failf(n, "", "%s must be one value, not %s", what, shape(n))
+		f.Failf(n, "write one value", "%s must be one value, not %s", what, shape(n))
 		return "", false
 	}
 	if strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") && n.Tag != "!" {
@@ -270,7 +270,7 @@ func (f *File) Text(n *yaml.Node, what string) (string, bool) {
 		return "", false
 	}
 	if strings.ContainsRune(n.Value, 0) {
-		f.Failf(n, "", "%s holds a NUL character", what)
+		f.Failf(n, "remove it", "%s holds a NUL character", what)
 		return "", false
 	}
 	return n.Value, true

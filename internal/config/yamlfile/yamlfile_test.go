@@ -33,7 +33,7 @@ func TestTextIsAsWritten(t *testing.T) {
 
 func TestColumnsCountCharacters(t *testing.T) {
 	f, _ := read("éé: 1\nüü: { ä: 1, b: 2 }\n'ß': x\nß: y\n")
-	want := []string{"f.yml:2:5: üü must be one value, not a mapping", "f.yml:4:1: ß is set twice in the file, first in line 3; remove one of them"}
+	want := []string{"f.yml:2:5: üü must be one value, not a mapping; write one value", "f.yml:4:1: ß is set twice in the file, first in line 3; remove one of them"}
 	yamlfile.Sort(f.Problems)
 	if diff := cmp.Diff(want, yamlfile.Lines(f.Problems)); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/locks"
+)
+
+// ExplainRequest chooses a task, and a run as StatusRequest does.
+type ExplainRequest struct {
+	StatusRequest
+	Task string
+}
+
+// ExplainDocument is etl-craft/explain/1: why a task is in its state, and what comes next.
+type ExplainDocument struct {
+	Schema        string              `json:"schema"`
+	Pipeline      string              `json:"pipeline"`
+	PipelineRunID *int64              `json:"pipeline_run_id"` // null before the first run
+	RunStatus     *string             `json:"run_status"`
+	Task          *TaskDocument       `json:"task"`          // null when no run has it
+	RunCondition  string              `json:"run_condition"` // ALL, ANY or a number
+	Required      int                 `json:"required"`      // dependencies that have to hold
+	DependsOn     []ExplainDependency `json:"depends_on"`
+	WaitsUntil    *Time               `json:"waits_until"` // the deadline of a wait for an upstream that runs
+	LockHolder    *locks.Holder       `json:"lock_holder"` // who holds the target, when that is another task
+	Why           string              `json:"why"`
+	Next          string              `json:"next"` // what makes it run, or goes on; "" when nothing is to be done
+}
+
+// ExplainDependency is one dependency of the task. Holds is null while that is open.
+type ExplainDependency struct {
+	On       string `json:"on"`
+	Upstream string `json:"upstream"` // task, or PIPELINE.task
+	Holds    *bool  `json:"holds"`
+	Why      string `json:"why"`
+}
+
+// Explain says why a task is in its state and what would make it run. Without a run it judges as if one started now.
+func (e *Engine) Explain(ctx context.Context, req ExplainRequest) (*ExplainDocument, error) {
+	g, err := e.Store.Graph(ctx, req.Pipeline)
+	if err != nil {
+		return nil, err
+	}
+	task, err := findTask(g, req.Task)
+	if err != nil {
+		return nil, err
+	}
+	x := &explanation{e: e, g: g, task: task, doc: &ExplainDocument{
+		Schema: "etl-craft/explain/1", Pipeline: g.Pipeline.Code, RunCondition: conditionText(task), Required: required(task), DependsOn: []ExplainDependency{},
+	}}
+	if x.run, err = e.chosen(ctx, g, req.StatusRequest); err != nil {
+		return nil, err
+	}
+	if err := x.read(ctx); err != nil {
+		return nil, err
+	}
+	if err := x.dependencies(ctx); err != nil {
+		return nil, err
+	}
+	return x.doc, x.conclude(ctx)
+}
+
+// explanation is a document under way.
+type explanation struct {
+	e    *Engine
+	g    *store.Graph
+	task *store.Task
+	run  *store.Run // nil before the first one
+	row  *store.TaskRun
+	rows map[int64]*store.TaskRun
+	doc  *ExplainDocument
+}
+
+func (x *explanation) read(ctx context.Context) error {
+	if x.run == nil {
+		return nil
+	}
+	x.doc.PipelineRunID, x.doc.RunStatus = &x.run.ID, &x.run.Status
+	rows, err := x.e.Store.TaskRuns(ctx, x.run.ID)
+	if err != nil {
+		return err
+	}
+	x.rows = make(map[int64]*store.TaskRun, len(rows))
+	for i := range rows {
+		x.rows[rows[i].TaskID] = &rows[i]
+	}
+	if x.row = x.rows[x.task.ID]; x.row != nil {
+		doc := taskDocument(x.row)
+		x.doc.Task = &doc
+	}
+	return nil
+}
+
+func (x *explanation) dependencies(ctx context.Context) error {
+	gates, err := x.gates(ctx)
+	if err != nil {
+		return err
+	}
+	for _, edge := range x.task.DependsOn {
+		if edge.PipelineID != x.task.PipelineID {
+			x.doc.DependsOn = append(x.doc.DependsOn, gates[edge.ID])
+			continue
+		}
+		d := ExplainDependency{On: edge.Type, Upstream: edge.TaskCode}
+		switch up := x.rows[edge.TaskID]; {
+		case x.run == nil:
+			d.Why = "has not run"
+		case up == nil:
+			no := false
+			d.Holds, d.Why = &no, "is not part of the run"
+		case rowState(up).ended():
+			holds := holds(edge.Type, rowState(up))
+			d.Holds, d.Why = &holds, "is "+up.Status
+			if edge.Type == store.OnHasData && up.Status == store.Success {
+				d.Why += fmt.Sprintf(" and wrote %d rows", rowState(up).written)
+			}
+		default:
+			d.Why = "is " + up.Status
+		}
+		x.doc.DependsOn = append(x.doc.DependsOn, d)
+	}
+	return nil
+}
+
+// gates explains the dependencies on other pipelines by their ids: as they were decided, else as they stand now.
+func (x *explanation) gates(ctx context.Context) (map[int64]ExplainDependency, error) {
+	found := map[int64]ExplainDependency{}
+	date := ""
+	if x.run != nil {
+		date = x.run.Date
+	} else {
+		today, err := x.e.today(ctx)
+		if err != nil {
+			return nil, err
+		}
+		date = today
+	}
+	decided := map[int64]store.GateDecision{}
+	if x.row != nil && x.row.Status != store.Pending {
+		list, err := x.e.Store.GateDecisions(ctx, x.run.ID, x.row.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range list {
+			decided[d.TaskEdgeID] = d
+		}
+	}
+	for _, g := range taskGatesOf(x.task, date) {
+		d, known := decided[g.TaskEdgeID]
+		if !known {
+			v, err := x.e.look(ctx, []gate{g}, 1)
+			if err != nil {
+				return nil, err
+			}
+			d = v.decisions[0]
+		}
+		holds := d.Result != store.GateUnsatisfied
+		why := d.Reason
+		if d.RunID != 0 {
+			why = strings.TrimSuffix(fmt.Sprintf("run %d; %s", d.RunID, d.Reason), "; ")
+		}
+		found[g.TaskEdgeID] = ExplainDependency{On: g.Type, Upstream: g.name, Holds: &holds, Why: why}
+	}
+	return found, nil
+}
+
+// conclude says why, and what comes next.
+func (x *explanation) conclude(ctx context.Context) error {
+	code := x.g.Pipeline.Code
+	again := "etl-craft run --pipeline " + code
+	switch {
+	case x.run == nil:
+		x.doc.Why, x.doc.Next = fmt.Sprintf("pipeline %s has not run yet", code), again
+		return nil
+	case x.row == nil:
+		x.doc.Why, x.doc.Next = fmt.Sprintf("run %d has no such task; it joins when the run goes on, or with the next run", x.run.ID), again
+		return nil
+	}
+	switch x.row.Status {
+	case store.Success:
+		x.doc.Why = fmt.Sprintf("it succeeded in attempt %d", x.row.Attempts)
+	case store.Failed:
+		x.doc.Why = fmt.Sprintf("attempt %d failed: %s: %s", x.row.Attempts, x.row.ErrorCode, x.row.Error)
+		x.doc.Next = fmt.Sprintf("correct it, then %s --run-id %d", again, x.run.ID)
+	case store.Skipped:
+		x.doc.Why = "it was skipped: " + x.row.SkipReason
+		if x.row.Error != "" {
+			x.doc.Why += ", " + x.row.Error
+		}
+		if x.row.SkipReason == store.SkipUpstream {
+			x.doc.Next = fmt.Sprintf("correct what failed, then %s --run-id %d", again, x.run.ID)
+		}
+	case store.Cancelled:
+		x.doc.Why = "it was cancelled"
+	case store.InProgress:
+		return x.running(ctx)
+	default:
+		return x.pending(ctx, again)
+	}
+	return nil
+}
+
+func (x *explanation) running(ctx context.Context) error {
+	live, err := x.e.liveAttempt(ctx, x.row)
+	if err != nil {
+		return err
+	}
+	if live == nil {
+		x.doc.Why, x.doc.Next = "its attempt has just ended", ""
+		return nil
+	}
+	x.doc.Why = fmt.Sprintf("attempt %d is run by %s", live.Number, ownerText(live.OwnerID))
+	gone, err := x.e.gone(ctx, live)
+	if err != nil {
+		return err
+	}
+	if gone {
+		x.doc.Why, x.doc.Next = x.doc.Why+", which is gone", "etl-craft run --pipeline "+x.g.Pipeline.Code
+		return nil
+	}
+	if live.Phase != store.PhaseStarted {
+		return nil
+	}
+	return x.lock(ctx)
+}
+
+// lock finds who holds the target that the attempt wants.
+func (x *explanation) lock(ctx context.Context) error {
+	held, err := x.e.Locker.Held(ctx)
+	if err != nil {
+		return err
+	}
+	for i, h := range held {
+		if h.Pipeline != "" && strings.EqualFold(h.What, "target "+x.row.TargetName) && h.TaskRunID != x.row.ID {
+			x.doc.LockHolder = &held[i]
+			x.doc.Why += "; it waits for the lock on its target, held by " + h.String()
+		}
+	}
+	return nil
+}
+
+func (x *explanation) pending(ctx context.Context, again string) error {
+	waits, err := x.e.Store.GateWaits(ctx, x.g.Pipeline.ID)
+	if err != nil {
+		return err
+	}
+	for _, w := range waits {
+		if w.RunID == x.run.ID && w.TaskID == x.task.ID {
+			x.doc.WaitsUntil = &Time{w.Until}
+		}
+	}
+	open, lost := 0, 0
+	for _, d := range x.doc.DependsOn {
+		switch {
+		case d.Holds == nil:
+			open++
+		case !*d.Holds:
+			lost++
+		}
+	}
+	switch held := len(x.doc.DependsOn) - open - lost; {
+	case x.row.NotBefore != nil:
+		x.doc.Why = fmt.Sprintf("attempt %d failed (%s); the next try is due at %s", x.row.Attempts, x.row.ErrorCode, x.row.NotBefore.UTC().Format("15:04:05 UTC"))
+	case x.doc.WaitsUntil != nil:
+		x.doc.Why = "it waits for an upstream that runs, at most until " + x.doc.WaitsUntil.UTC().Format("15:04:05 UTC")
+	case held >= x.doc.Required:
+		x.doc.Why = "all that it waits for holds"
+	default:
+		x.doc.Why = fmt.Sprintf("%d of %d dependencies have to hold, %d do, %d are open", x.doc.Required, len(x.doc.DependsOn), held, open)
+	}
+	switch {
+	case x.g.PausedBy != "":
+		x.doc.Next = fmt.Sprintf("pipeline %s is paused by %s (%s): etl-craft resume --pipeline %s", x.g.Pipeline.Code, x.g.PausedBy, x.g.PauseWhy, x.g.Pipeline.Code)
+	case x.run.OwnerID == "":
+		x.doc.Next = "nobody works on the run: " + again
+	default:
+		gone, err := x.e.runnerGone(ctx, x.run)
+		if err != nil {
+			return err
+		}
+		x.doc.Next = ownerText(x.run.OwnerID) + " works on the run"
+		if gone {
+			x.doc.Next += " and is gone: " + again
+		}
+	}
+	return nil
+}
+
+// runnerGone reports whether the process that a run belongs to is dead.
+func (e *Engine) runnerGone(ctx context.Context, run *store.Run) (bool, error) {
+	if run.LeaseExpired {
+		return true, nil
+	}
+	return e.dead(ctx, run.OwnerID)
+}

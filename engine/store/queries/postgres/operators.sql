@@ -1,0 +1,25 @@
+-- The databases read lists out of JSON in different ways. A skip that a task of another pipeline has used up stays.
+
+-- name: skipped_by_engine
+SELECT l.TASK_RUN_ID
+FROM {{schema}}.AUD_TASK_RUN_LOG l
+WHERE l.PIPELINE_RUN_ID = $1
+    AND l.TASK_ID IN (SELECT CAST(v AS bigint) FROM jsonb_array_elements_text(CAST($2 AS jsonb)) v)
+    AND l.STATUS = 'SKIPPED' AND l.SKIP_REASON IN ('GATE_REFUSED', 'CONDITION_UNMET', 'UPSTREAM_FAILED')
+    AND NOT EXISTS (
+        SELECT 1 FROM {{schema}}.CFG_TASK_DEPENDENCY d
+        JOIN {{schema}}.AUD_DEPENDENCY_CONSUMPTION c ON c.TASK_DEPENDENCY_ID = d.TASK_DEPENDENCY_ID
+        WHERE d.DEPENDS_ON_TASK_ID = l.TASK_ID AND c.CONSUMED_TASK_RUN_ID = l.TASK_RUN_ID)
+
+-- name: note_resets
+INSERT INTO {{schema}}.AUD_RUN_INTERVENTIONS (
+    PIPELINE_ID, PIPELINE_RUN_ID, TASK_ID, ACTION, FROM_STATUS, PREVIOUS_MESSAGE, REASON, REQUESTED_BY, REQUESTED_BY_KIND)
+SELECT $2, PIPELINE_RUN_ID, TASK_ID, 'RESET', STATUS, ERROR_MESSAGE, $3, $4, $5
+FROM {{schema}}.AUD_TASK_RUN_LOG
+WHERE TASK_RUN_ID IN (SELECT CAST(v AS bigint) FROM jsonb_array_elements_text(CAST($1 AS jsonb)) v)
+ORDER BY TASK_RUN_ID
+
+-- name: reset_task_runs
+UPDATE {{schema}}.AUD_TASK_RUN_LOG
+SET STATUS = 'PENDING', SKIP_REASON = NULL, START_DATE = NULL, END_DATE = NULL, NOT_BEFORE = NULL, ERROR_CODE = NULL, ERROR_MESSAGE = NULL
+WHERE TASK_RUN_ID IN (SELECT CAST(v AS bigint) FROM jsonb_array_elements_text(CAST($1 AS jsonb)) v)
