@@ -47,7 +47,7 @@ func executeGroup(ctx context.Context, s Session, steps []Step, offset int, res 
 	if steps[0].Transaction == 0 {
 		return executeStep(ctx, s, steps[0], offset, res, h)
 	}
-	if err := s.Begin(ctx); err != nil {
+	if err := s.Begin(withStep(ctx, "begin")); err != nil {
 		return err
 	}
 	writes := false
@@ -63,7 +63,7 @@ func executeGroup(ctx context.Context, s Session, steps []Step, offset int, res 
 		}
 	}
 	faultpoint.Hit("before commit")
-	err := s.Commit(ctx)
+	err := s.Commit(withStep(ctx, "commit"))
 	if err != nil {
 		e := fault.As(err)
 		e.Step = "commit"
@@ -90,7 +90,7 @@ func executeStep(ctx context.Context, s Session, step Step, index int, res *Resu
 	faultpoint.Hit(fmt.Sprintf("before step %d", index+1))
 	h.Started(step)
 	start := time.Now()
-	rows, err := runStep(ctx, s, step, res)
+	rows, err := runStep(withStep(ctx, step.Name), s, step, res)
 	if err != nil {
 		e := fault.As(err)
 		e.Step, e.SQL = step.Name, string(step.SQL)

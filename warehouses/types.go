@@ -42,7 +42,8 @@ type TableColumn struct {
 	Column
 	NotNull    bool
 	HasDefault bool
-	Generator  SQL // the sequence behind the column, quoted and qualified; "" when the column is not generated
+	Computed   bool // by the table itself, from other columns: nothing may write it
+	Generator  SQL  // the sequence behind the column, quoted and qualified; "" when the column is not generated
 }
 
 // Table is what inspection finds of an existing relation.

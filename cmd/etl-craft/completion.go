@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,6 +19,9 @@ func (p *program) completionCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			scripts := map[string]func([]completed) string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}
 			shell := c.Args().First()
+			if shell == pipelinesWord {
+				return p.out.print(p.pipelineCodes(c))
+			}
 			script, ok := scripts[shell]
 			if !ok {
 				err := fault.New(fault.Usage, "there is no completion for %q; it takes bash, zsh, fish", shell)
@@ -28,6 +33,33 @@ func (p *program) completionCommand() *cli.Command {
 			return p.out.print(script(completions(p.commands())))
 		},
 	}
+}
+
+// pipelinesWord makes the command print the codes of the pipelines, which the scripts ask for.
+const pipelinesWord = "pipelines"
+
+// pipelineCodes lists the codes in the Engine DB, one a line, and nothing at all when they cannot be had at once.
+func (p *program) pipelineCodes(c *cli.Context) string {
+	ctx, cancel := context.WithTimeout(c.Context, time.Second)
+	defer cancel()
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return ""
+	}
+	db, err := openStore(ctx, cfg)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = db.Close() }()
+	list, err := db.ListPipelines(ctx)
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, l := range list {
+		b.WriteString(l.Code + "\n")
+	}
+	return b.String()
 }
 
 // completed is what may follow a command: words, and flags with their meaning.
@@ -96,16 +128,26 @@ func bashScript(all []completed) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# etl-craft completion for bash: source <(etl-craft completion bash)
 _etl_craft() {
-    local word command="" current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" offers=""
+    local word command="" current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" offers="" before=""
+    local -a project=()
+    [[ "$current" == = ]] && current=""
+    [[ "$previous" == = ]] && previous="${COMP_WORDS[COMP_CWORD-2]}"
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        [[ "$word" == = ]] && continue
+        case "$before" in
+            --config|--profile) project+=("$before" "$word") ;;
+        esac
+        before="$word"
         case "$command:$word" in
             %s) command="${command:+$command }$word" ;;
         esac
     done
     case "$previous" in
+        --pipeline|--pipeline-code|--pipeline_code)
+            COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" completion pipelines "${project[@]}" 2>/dev/null)" -- "$current")); return ;;
         --output|-o|--log-format) COMPREPLY=($(compgen -W "text json" -- "$current")); return ;;
         --log-level) COMPREPLY=($(compgen -W "debug info warn error" -- "$current")); return ;;
-        --config) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --config|--out) COMPREPLY=($(compgen -f -- "$current")); return ;;
     esac
     case "$command" in
 `, commandWords(all))
@@ -128,17 +170,22 @@ func zshScript(all []completed) string {
 	fmt.Fprintf(&b, `#compdef etl-craft
 # etl-craft completion for zsh: source <(etl-craft completion zsh)
 _etl_craft() {
-    local word command="" previous="${words[CURRENT-1]}"
-    local -a offers
+    local word command="" previous="${words[CURRENT-1]}" before=""
+    local -a offers project
     for word in "${(@)words[2,CURRENT-1]}"; do
+        case "$before" in
+            (--config|--profile) project+=("$before" "$word") ;;
+        esac
+        before="$word"
         case "$command:$word" in
             (%s) command="${command:+$command }$word" ;;
         esac
     done
     case "$previous" in
+        (--pipeline|--pipeline-code|--pipeline_code) compadd -- ${(f)"$("${words[1]}" completion pipelines "${project[@]}" 2>/dev/null)"}; return ;;
         (--output|-o|--log-format) compadd text json; return ;;
         (--log-level) compadd debug info warn error; return ;;
-        (--config) _files; return ;;
+        (--config|--out) _files; return ;;
     esac
     case "$command" in
 `, commandWords(all))
@@ -166,7 +213,18 @@ compdef _etl_craft etl-craft
 
 func fishScript(all []completed) string {
 	var b strings.Builder
-	b.WriteString("# etl-craft completion for fish: etl-craft completion fish | source\ncomplete -c etl-craft -f\n")
+	b.WriteString(`# etl-craft completion for fish: etl-craft completion fish | source
+complete -c etl-craft -f
+function __etl_craft_pipelines
+    set -l project
+    set -l before
+    for word in (commandline -opc)
+        contains -- "$before" --config --profile; and set -a project $before $word
+        set before $word
+    end
+    etl-craft completion pipelines $project 2>/dev/null
+end
+`)
 	for _, c := range all {
 		condition := "__fish_use_subcommand"
 		if c.name != "" {
@@ -177,7 +235,11 @@ func fishScript(all []completed) string {
 			fmt.Fprintf(&b, "complete -c etl-craft -n %s -a %s -d %s\n", quoted(condition), pair[0], quoted(pair[1]))
 		}
 		for _, pair := range c.flags {
-			fmt.Fprintf(&b, "complete -c etl-craft -n %s -l %s -d %s\n", quoted(condition), strings.TrimPrefix(pair[0], "--"), quoted(pair[1]))
+			value := ""
+			if pair[0] == "--pipeline" {
+				value = " -x -a '(__etl_craft_pipelines)'"
+			}
+			fmt.Fprintf(&b, "complete -c etl-craft -n %s -l %s%s -d %s\n", quoted(condition), strings.TrimPrefix(pair[0], "--"), value, quoted(pair[1]))
 		}
 	}
 	return b.String()

@@ -6,11 +6,15 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,15 +30,20 @@ import (
 	"github.com/etl-craft/etl-craft/engine/store/storetest"
 )
 
+var update = flag.Bool("update", false, "rewrite the texts that scripts compare with")
+
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"etl-craft": main})
 }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ETL_CRAFT_ACTOR", "tester")
+			e.Values[remembered{}] = &remembered{}
+			e.Values[background{}] = map[string]*begun{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -42,11 +51,20 @@ func TestScripts(t *testing.T) {
 			"json":      jsonValue,
 			"duckdb":    func(ts *testscript.TestScript, _ bool, args []string) { query(ts, "duckdb", args) },
 			"psql":      func(ts *testscript.TestScript, _ bool, args []string) { query(ts, "pgx", args) },
+			"occupy":    occupy,
 			"sqlite":    func(ts *testscript.TestScript, _ bool, args []string) { query(ts, "sqlite", args) },
 			"interrupt": interrupt,
+			"await":     await,
+			"awaitrows": awaitrows,
+			"begin":     begin,
+			"ends":      ends,
+			"sigkill":   sigkill,
 			"mode":      mode,
 			"replace":   replace,
 			"postgres":  postgresServer,
+			"refusals":  refusals,
+			"remember":  remember,
+			"unchanged": unchanged,
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "postgres" {
@@ -75,8 +93,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// json PATH VALUE compares a value in the one document on stdout: json tasks.0.error.code NULL_MERGE_KEYS. The path
-// tasks.length is the number of elements.
+// json PATH VALUE compares a value in the one document on stdout: json tasks.0.error.code NULL_MERGE_KEYS. A list's element
+// may be named by its task, as in tasks.load.status, and tasks.length is the number of elements.
 func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: json PATH VALUE")
@@ -102,7 +120,15 @@ func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 				continue
 			}
 			i, err := strconv.Atoi(name)
-			ts.Check(err)
+			if err != nil {
+				i = slices.IndexFunc(v, func(element any) bool {
+					object, ok := element.(map[string]any)
+					return ok && object["task"] == name
+				})
+			}
+			if i < 0 {
+				ts.Fatalf("%s: there is no %s", args[0], name)
+			}
 			if i >= len(v) {
 				ts.Fatalf("%s: only %d elements", args[0], len(v))
 			}
@@ -120,19 +146,34 @@ func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// query is duckdb FILE SQL, sqlite FILE SQL and psql URL SQL: the rows go to stdout, values separated by |.
+// query is duckdb FILE SQL, sqlite FILE SQL and psql URL SQL: the rows go to stdout, values separated by |. With -f FILE in
+// place of the SQL it runs the statements of a file, each of which ends a line.
 func query(ts *testscript.TestScript, driver string, args []string) {
-	if len(args) != 2 {
-		ts.Fatalf("usage: %s FILE SQL", driver)
+	if len(args) != 2 && (len(args) != 3 || args[1] != "-f") {
+		ts.Fatalf("usage: %s FILE SQL, %[1]s FILE -f SCRIPT", driver)
 	}
 	where := args[0]
 	if driver != "pgx" {
 		where = ts.MkAbs(where)
 	}
-	text, err := rows(driver, where, args[1])
+	statements := args[1:]
+	if args[1] == "-f" {
+		statements = strings.Split(strings.TrimSuffix(ts.ReadFile(args[2]), ";\n"), ";\n")
+	}
+	for _, statement := range statements {
+		text, err := rows(driver, where, statement)
+		ts.Check(err)
+		_, err = io.WriteString(ts.Stdout(), text)
+		ts.Check(err)
+	}
+}
+
+// occupy FILE keeps a DuckDB file open, as another program would, until the script ends.
+func occupy(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("duckdb", ts.MkAbs(args[0]))
 	ts.Check(err)
-	_, err = io.WriteString(ts.Stdout(), text)
-	ts.Check(err)
+	ts.Check(db.Ping())
+	ts.Defer(func() { ts.Check(db.Close()) })
 }
 
 func rows(driver, file, statement string) (string, error) {
@@ -208,6 +249,22 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// await PATTERN COMMAND... repeats a command that only reads until its output matches.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: await PATTERN COMMAND...")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		_ = ts.Exec(args[1], args[2:]...) // there may be nothing to read yet
+		if pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("the output never matched %s", args[0])
+}
+
 // binFolder is where testscript put the commands: the first folder of $PATH.
 func binFolder(ts *testscript.TestScript) string {
 	return filepath.SplitList(ts.Getenv("PATH"))[0]
@@ -248,19 +305,28 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// postgres sets $PG_URL, a PostgreSQL server, and $PG_SCHEMA, a name for schemas, which are dropped with everything in
-// them after the script: $PG_SCHEMA itself and $PG_SCHEMA with _dw behind it.
+// postgres makes a database for the script and a role that owns nothing, both dropped after it, and sets $PG_URL, $PG_DATABASE,
+// $PG_SCHEMA, a name for schemas, and $PG_ROLE and $PG_ROLE_URL, by which the role connects.
 func postgresServer(ts *testscript.TestScript, _ bool, _ []string) {
 	servers := strings.Split(os.Getenv(storetest.DSNs), ",")
-	url, schema := servers[len(servers)-1], fmt.Sprintf("cli_%d_%d", os.Getpid(), time.Now().UnixNano())
-	ts.Setenv("PG_URL", url)
-	ts.Setenv("PG_SCHEMA", schema)
-	ts.Defer(func() {
-		for _, name := range []string{schema, schema + "_dw"} {
-			_, err := rows("pgx", url, `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`)
+	server, name := servers[len(servers)-1], fmt.Sprintf("cli_%d_%d", os.Getpid(), time.Now().UnixNano())
+	all := func(statements ...string) {
+		for _, statement := range statements {
+			_, err := rows("pgx", server, statement)
 			ts.Check(err)
 		}
-	})
+	}
+	all("CREATE DATABASE "+name, "CREATE ROLE "+name+" LOGIN")
+	ts.Defer(func() { all("DROP DATABASE "+name+" WITH (FORCE)", "DROP ROLE "+name) })
+	address, err := url.Parse(server)
+	ts.Check(err)
+	address.Path = "/" + name
+	ts.Setenv("PG_URL", address.String())
+	address.User = url.User(name)
+	ts.Setenv("PG_ROLE_URL", address.String())
+	for _, variable := range []string{"PG_DATABASE", "PG_SCHEMA", "PG_ROLE"} {
+		ts.Setenv(variable, name)
+	}
 }
 
 // replace FILE OLD NEW changes a file.

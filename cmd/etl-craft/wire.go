@@ -67,7 +67,7 @@ func (p *program) open(c *cli.Context, n needs) (*openProject, error) {
 
 func (p *program) openConfigured(c *cli.Context, cfg *config.Config, n needs) (_ *openProject, err error) {
 	deps := engine.Deps{
-		Config: cfg, Handlers: allHandlers(), LogFormat: c.String("log-format"), LogLevel: logLevel(c),
+		Config: cfg, Database: databaseOf(cfg), Handlers: allHandlers(), LogFormat: c.String("log-format"), LogLevel: logLevel(c),
 		Observer: n.observer, Stop: n.stop,
 	}
 	deps.Log = p.logger(c, n)
@@ -182,6 +182,14 @@ func engineServer(cfg *config.Config) storepostgres.Config {
 		SSLMode: e.SSLMode, SSLRootCert: e.SSLRootCert, SSLCert: e.SSLCert, SSLKey: e.SSLKey,
 		Schema: e.Schema, DirectHost: e.Direct.Host, DirectPort: e.Direct.Port,
 	}
+}
+
+// databaseOf is the database of the configured warehouse, as its statements name it.
+func databaseOf(cfg *config.Config) string {
+	if cfg.Warehouse.Type == config.DuckDB {
+		return duckdb.Database(cfg.Warehouse.Path)
+	}
+	return cfg.Warehouse.DatabaseName()
 }
 
 // warehouseOf is the dialect of the configured warehouse and how to connect to it.

@@ -12,6 +12,9 @@ func (p *planner) appendTable() error {
 	if err := p.checkEngineColumns(identityColumns); err != nil {
 		return err
 	}
+	if err := p.checkComputed(); err != nil {
+		return err
+	}
 	if added := p.newColumns(); len(added) > 0 {
 		return p.refuse(fault.NewColumns, "leave them out of the SELECT, or add them to the target", "the SELECT returns columns that the target %s lacks: %s", p.in.target, strings.Join(names(added), ", "))
 	}

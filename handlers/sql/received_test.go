@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/etl-craft/etl-craft/handlers"
 	"github.com/etl-craft/etl-craft/warehouses"
 )
 
@@ -30,6 +32,10 @@ func (b *bench) checkReceived(plan *warehouses.Plan, p taskParams, others ...tas
 	if err != nil {
 		b.t.Fatalf("the task that was planned failed: %v", err)
 	}
+	steps := make([]string, len(received))
+	for i, statement := range received {
+		steps[i], received[i] = b.origin(a, statement)
+	}
 	fill := strings.NewReplacer("<task_run_id>", fmt.Sprint(a.TaskRunID), "<token>", a.Token, "<pipeline_run_id>", fmt.Sprint(a.PipelineRunID),
 		"<now>", string(b.env.Dialect.Instant(a.Instant)))
 	begin := 0
@@ -38,11 +44,14 @@ func (b *bench) checkReceived(plan *warehouses.Plan, p taskParams, others ...tas
 			begin = i
 		}
 	}
-	for _, statement := range received[:begin] {
+	for i, statement := range received[:begin] {
 		word, _, _ := strings.Cut(strings.TrimSpace(statement), " ")
 		word, _, _ = strings.Cut(word, "\n")
 		opens := []string{"SET", "ATTACH", "USE", "DISCARD", "--"}
 		reads := []string{"SELECT", "WITH", "DECLARE", "BEGIN", "ROLLBACK"}
+		if steps[i] != "inspect" && (slices.Contains(reads[:3], word) || steps[i] != "") {
+			b.t.Errorf("before the plan the step is %q, of %s", steps[i], statement)
+		}
 		if !slices.Contains(append(opens, reads...), word) && strings.TrimSpace(statement) != "" {
 			b.t.Errorf("before the plan the warehouse received %s", statement)
 		}
@@ -55,6 +64,10 @@ func (b *bench) checkReceived(plan *warehouses.Plan, p taskParams, others ...tas
 		if end < 0 {
 			b.t.Fatalf("no COMMIT in %q", run)
 		}
+		if steps = steps[begin:]; steps[0] != "begin" || steps[end+1] != "commit" {
+			b.t.Errorf("the transaction begins at step %q and ends at %q", steps[0], steps[end+1])
+		}
+		steps = steps[1:]
 		for _, later := range run[end+1:] {
 			if later != "ROLLBACK" && later != "DISCARD ALL" {
 				b.t.Errorf("after the plan the warehouse received %s", later)
@@ -67,11 +80,29 @@ func (b *bench) checkReceived(plan *warehouses.Plan, p taskParams, others ...tas
 		if step.OnlyIf != "" && !slices.Contains(run, statement) {
 			continue // its count was 0
 		}
+		if n := len(planned); n < len(run) && steps[n] != step.Name {
+			b.t.Errorf("the warehouse received step %q as %q", step.Name, steps[n])
+		}
 		planned = append(planned, statement)
 	}
 	if diff := cmp.Diff(planned, run); diff != "" {
 		b.t.Errorf("what was planned (-) is not what the warehouse received (+):\n%s", diff)
 	}
+}
+
+var comment = regexp.MustCompile(`^/\* etl-craft pipeline_run_id=(\d+) task_run_id=(\d+) step=([^*]*) \*/\n`)
+
+// origin takes the comment off a statement that an attempt sent, and returns its step, "" where there is no comment.
+func (b *bench) origin(a *handlers.Attempt, statement string) (step, bare string) {
+	b.t.Helper()
+	m := comment.FindStringSubmatch(statement)
+	if m == nil {
+		return "", statement
+	}
+	if m[1] != fmt.Sprint(a.PipelineRunID) || m[2] != fmt.Sprint(a.TaskRunID) {
+		b.t.Errorf("run %d and task run %d sent %s", a.PipelineRunID, a.TaskRunID, statement)
+	}
+	return m[3], statement[len(m[0]):]
 }
 
 // duckdbLog lets DuckDB keep the statements itself.

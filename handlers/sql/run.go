@@ -32,6 +32,7 @@ func (Handler) Run(ctx context.Context, env *handlers.Env, a *handlers.Attempt) 
 	if err != nil {
 		return handlers.Result{}, err
 	}
+	ctx = warehouses.WithOrigin(ctx, a.PipelineRunID, a.TaskRunID, "inspect")
 	facts, err := env.Warehouse.Facts(ctx)
 	if err != nil {
 		return handlers.Result{}, sp.wrap(err)
@@ -108,6 +109,9 @@ func (r *run) once(ctx context.Context) (handlers.Result, error) {
 			return handlers.Result{}, err
 		}
 	}
+	if err := r.awaitFence(ctx); err != nil {
+		return handlers.Result{}, err
+	}
 	if r.in, err = inspect(ctx, r.env, s, r.sp, source); err != nil {
 		return handlers.Result{}, err
 	}
@@ -142,6 +146,21 @@ func (r *run) once(ctx context.Context) (handlers.Result, error) {
 	return r.result(res, earlier), nil
 }
 
+// awaitFence waits until no process that has lost the target's lock can still commit. Whatever is read before that, the
+// target's shape as well as the witness of an earlier attempt, may change afterwards. Outside a transaction the fence is
+// free again at once.
+func (r *run) awaitFence(ctx context.Context) error {
+	d := r.env.Dialect
+	if !d.Fences {
+		return nil
+	}
+	target := r.sp.Target
+	target.Database = r.session.Facts().Database
+	key := locks.FenceKey(r.session.Facts().Identity, target.Key())
+	_, err := r.session.Exec(ctx, d.Render("fence", frame{Key: warehouses.Int(key.Int64())}))
+	return err
+}
+
 func (r *run) stamps() stamps {
 	return stamps{
 		pipelineID: warehouses.Int(r.a.Pipeline.ID), pipelineRunID: warehouses.Int(r.a.PipelineRunID), taskRunID: warehouses.Int(r.a.TaskRunID),
@@ -174,6 +193,10 @@ func (r *run) settle(ctx context.Context) (store.Counts, error) {
 		return sum, nil
 	}
 	for _, e := range r.a.Earlier {
+		if e.Status == store.Success { // somebody asked for the task again; what it did then is not this time's work
+			sum = store.Counts{}
+			continue
+		}
 		if e.Phase != store.PhaseCommitting {
 			continue
 		}
@@ -203,16 +226,6 @@ func (r *run) committed(ctx context.Context, e store.Attempt) (bool, error) {
 	target := d.Table(r.in.target)
 	if value(e.Planned.Written) == 0 || r.sp.Hard && e.Witness == "" { // a hard delete without ROW_ID leaves no trace
 		return false, nil
-	}
-	if err := r.session.Begin(ctx); err != nil {
-		return false, err
-	}
-	defer func() { _ = r.session.Rollback() }()
-	if d.Fences {
-		key := locks.FenceKey(r.in.facts.Identity, r.in.target.Key())
-		if _, err := r.session.Exec(ctx, d.Render("fence", frame{Key: warehouses.Int(key.Int64())})); err != nil {
-			return false, err
-		}
 	}
 	if row, ok := strings.CutPrefix(e.Witness, "row_id="); ok {
 		id, err := strconv.ParseInt(row, 10, 64)

@@ -13,9 +13,12 @@ func (p *planner) checkShape(action string) ([]warehouses.Column, error) {
 	if err := p.checkEngineColumns(slices.Concat(identityColumns, auditColumns(action), []string{rowID})); err != nil {
 		return nil, err
 	}
+	if err := p.checkComputed(); err != nil {
+		return nil, err
+	}
 	var gone []string
 	for _, c := range p.in.table.Columns {
-		if !isEngineColumn(c.Name) && !p.returns(c.Name) {
+		if !isEngineColumn(c.Name) && !c.Computed && !p.returns(c.Name) {
 			gone = append(gone, c.Name)
 		}
 	}
@@ -58,6 +61,16 @@ func (p *planner) checkEngineColumns(want []string) error {
 		return p.refuse(fault.TargetShape, "etl-craft upgrade-targets --target "+p.in.target.Schema+"."+p.in.target.Table+" adds them", "the target %s lacks %s", p.in.target, strings.Join(missing, ", "))
 	}
 	return p.refuse(fault.TargetShape, "make it with a SETUP_TABLE task, or add the columns", "the target %s lacks columns that %s maintains: %s", p.in.target, p.spec.Action, strings.Join(missing, ", "))
+}
+
+// checkComputed refuses values for columns that the target computes.
+func (p *planner) checkComputed() error {
+	for _, c := range p.in.table.Columns {
+		if c.Computed && p.returns(c.Name) {
+			return p.refuse(fault.TargetShape, "leave it out of the SELECT", "the target %s computes %s itself", p.in.target, c.Name)
+		}
+	}
+	return nil
 }
 
 // checkGenerator refuses a ROW_ID that nothing would fill.

@@ -47,7 +47,7 @@ func Export(dir string, graphs []*store.Graph) ([]string, error) {
 		}
 		if !sameMeaning(existing, FromGraph(g)) {
 			return nil, fault.New(fault.FileExists, "%s exists and says something else than the Engine DB", path).
-				WithHint("remove it, or export to another folder")
+				WithHint("etl-craft export %s --force replaces it", dir)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -152,6 +152,11 @@ func (r *reader) read(data []byte) (p store.DesiredPipeline, ok bool) {
 		return p, false
 	}
 	r.place(at, code, "", "")
+	for _, key := range []string{"schedule", "timezone"} {
+		if field, ok := b.fields[key]; ok {
+			r.place(field.Key, code, "", key)
+		}
+	}
 	p = store.DesiredPipeline{
 		Code:        code,
 		Name:        b.text("name", code),
@@ -270,7 +275,7 @@ func (r *reader) params(b block, pipeline, task string) map[string]string {
 // param is a scalar as written, or a list joined with |.
 func (r *reader) param(param yamlfile.Field) (string, bool) {
 	if param.Value.Kind == yaml.MappingNode {
-		r.Failf(param.Value, "", "%s must be one value or a list, not a mapping", param.Name)
+		r.Failf(param.Value, "write one value, or a list of values", "%s must be one value or a list, not a mapping", param.Name)
 		return "", false
 	}
 	if param.Value.Kind == yaml.ScalarNode {
@@ -350,16 +355,24 @@ func (b block) text(name, otherwise string) string {
 func (b block) required(name string) string {
 	if _, ok := b.fields[name]; !ok {
 		if b.at.Kind == yaml.MappingNode {
-			b.r.Failf(b.at, b.key(name).Help, "%s has no %s", b.what, name)
+			b.r.Failf(b.at, b.wanted(name), "%s has no %s", b.what, name)
 		}
 		return ""
 	}
 	before := len(b.r.Problems)
 	text := b.text(name, "")
 	if text == "" && len(b.r.Problems) == before {
-		b.r.Failf(b.fields[name].Value, b.key(name).Help, "%s has an empty %s", b.what, name)
+		b.r.Failf(b.fields[name].Value, b.wanted(name), "%s has an empty %s", b.what, name)
 	}
 	return text
+}
+
+// wanted is the remedy for a key without its value.
+func (b block) wanted(name string) string {
+	if key := b.key(name); key.Kind != Code {
+		return "write " + name + ": " + key.Help
+	}
+	return "write " + name + ": CODE, a letter, then letters, digits and _, at most 128"
 }
 
 func (b block) code(name string) (string, bool) {

@@ -140,7 +140,7 @@ func (l *lexer) blockComment() error {
 			l.pos++
 		}
 	}
-	return refuse(l.src, start, "", "the comment at %s is not closed", at(l.src, start))
+	return refuse(l.src, start, "end it with */", "the comment at %s is not closed", at(l.src, start))
 }
 
 // quoted reads a string or a quoted name whose quote stands prefix bytes after pos.
@@ -151,7 +151,7 @@ func (l *lexer) quoted(k kind, prefix int, escapes bool) error {
 		if k == name {
 			what = "quoted name"
 		}
-		return refuse(l.src, l.pos, "", "the %s at %s is not closed", what, at(l.src, l.pos))
+		return refuse(l.src, l.pos, "close it", "the %s at %s is not closed", what, at(l.src, l.pos))
 	}
 	l.add(k, end)
 	return nil
@@ -181,7 +181,7 @@ func (l *lexer) escapeString() error {
 	for {
 		end := l.quoteEnd(quote, true)
 		if end < 0 {
-			return refuse(l.src, start, "", "the string at %s is not closed", at(l.src, start))
+			return refuse(l.src, start, "close it", "the string at %s is not closed", at(l.src, start))
 		}
 		quote = continuation(l.src, end)
 		if quote < 0 {
@@ -256,7 +256,7 @@ func (l *lexer) word() error {
 func (l *lexer) rawString(quote byte) error {
 	n := strings.IndexByte(l.src[l.pos+2:], quote)
 	if n < 0 {
-		return refuse(l.src, l.pos, "", "the string at %s is not closed", at(l.src, l.pos))
+		return refuse(l.src, l.pos, "close it", "the string at %s is not closed", at(l.src, l.pos))
 	}
 	l.add(text, l.pos+2+n+1)
 	return nil
@@ -281,7 +281,7 @@ func (l *lexer) dollar() error {
 	if tag := dollarTag(rest); tag != "" && l.syn.TaggedDollar {
 		end := strings.Index(rest[len(tag):], tag)
 		if end < 0 {
-			return refuse(l.src, l.pos, "", "the string %s at %s is not closed", tag, at(l.src, l.pos))
+			return refuse(l.src, l.pos, "end it with "+tag, "the string %s at %s is not closed", tag, at(l.src, l.pos))
 		}
 		l.add(text, l.pos+end+2*len(tag))
 		return nil

@@ -12,7 +12,11 @@ type Select struct {
 	toks []tok
 }
 
-const oneQuery = "a task holds exactly one query: look up and aggregate inside it, with CTEs or subqueries"
+// Hints that several refusals give.
+const (
+	oneSelect = "write one SELECT, WITH, TABLE or VALUES"
+	oneQuery  = "a task holds exactly one query: look up and aggregate inside it, with CTEs or subqueries"
+)
 
 // Parse reads text as one read-only query: SELECT, WITH, TABLE or VALUES, also in parentheses. A leading BOM, comments
 // and a trailing semicolon are fine. Anything else is a *fault.Error SELECT_NOT_READ_ONLY that says what stands where;
@@ -26,7 +30,7 @@ func Parse(text string, syn Syntax) (*Select, error) {
 		return nil, refuse(src, i, "save the file as UTF-8", "the text is not UTF-8 at %s", at(src, i))
 	}
 	if i := strings.IndexByte(src, 0); i >= 0 {
-		return nil, refuse(src, i, "", "a NUL character stands at %s", at(src, i))
+		return nil, refuse(src, i, "remove it", "a NUL character stands at %s", at(src, i))
 	}
 	toks, err := lex(src, syn)
 	if err != nil {
@@ -61,7 +65,7 @@ func (s *Select) Body() string { return s.src }
 // check applies the rules and cuts the trailing semicolon.
 func (s *Select) check() error {
 	if len(s.toks) == 0 {
-		return refuse(s.src, 0, "", "the text holds no statement")
+		return refuse(s.src, 0, oneSelect, "the text holds no statement")
 	}
 	if err := s.brackets(); err != nil {
 		return err
@@ -70,7 +74,7 @@ func (s *Select) check() error {
 		return err
 	}
 	if first := s.lead(0); !s.is(first, "SELECT", "WITH", "TABLE", "VALUES") {
-		return s.refuse(first, "write one SELECT, WITH, TABLE or VALUES",
+		return s.refuse(first, oneSelect,
 			"the statement begins with %s at %s", s.quote(first), s.at(first))
 	}
 	for i := range s.toks {
@@ -117,19 +121,19 @@ func (s *Select) brackets() error {
 			open = i
 		case ')', ']', '}':
 			if open < 0 || closing[s.src[s.toks[open].pos]] != c {
-				return s.refuse(i, "", "%c at %s closes nothing", c, s.at(i))
+				return s.refuse(i, "remove it, or open it before", "%c at %s closes nothing", c, s.at(i))
 			}
 			t.match, s.toks[open].match = open, i
 			open = s.toks[open].parent
 			t.parent = open
 		case ';':
 			if open >= 0 {
-				return s.refuse(open, "", "%s at %s is not closed", s.quote(open), s.at(open))
+				return s.refuse(open, "close it", "%s at %s is not closed", s.quote(open), s.at(open))
 			}
 		}
 	}
 	if open >= 0 {
-		return s.refuse(open, "", "%s at %s is not closed", s.quote(open), s.at(open))
+		return s.refuse(open, "close it", "%s at %s is not closed", s.quote(open), s.at(open))
 	}
 	return nil
 }
@@ -148,7 +152,7 @@ func (s *Select) oneStatement() error {
 			}
 		}
 		if i == 0 {
-			return s.refuse(0, "", "the text holds no statement before the semicolon at %s", s.at(0))
+			return s.refuse(0, oneSelect, "the text holds no statement before the semicolon at %s", s.at(0))
 		}
 		s.src, s.toks = s.src[:s.toks[i].pos], s.toks[:i]
 		return nil

@@ -71,7 +71,7 @@ func (s *Select) with(i int) (withList, error) {
 
 func (s *Select) unreadable(start, i, end int) error {
 	if i >= end {
-		return s.refuse(start, "", "the WITH list at %s does not lead to a query", s.at(start))
+		return s.refuse(start, oneSelect, "the WITH list at %s does not lead to a query", s.at(start))
 	}
 	return s.refuse(i, "write WITH name AS (SELECT …) SELECT …", "the WITH list at %s cannot be read at %s: %s", s.at(start), s.at(i), s.quote(i))
 }

@@ -197,7 +197,7 @@ func (w *warehouse) connect(ctx context.Context) (*sql.DB, error) {
 			return nil, context.Cause(ctx)
 		}
 		var e *duckdb.Error
-		if !errors.As(err, &e) || e.Type != duckdb.ErrorTypeIO {
+		if !errors.As(err, &e) || e.Type != duckdb.ErrorTypeIO || !strings.Contains(e.Msg, "lock") {
 			return nil, unreachable(w.options.Path, err)
 		}
 		if time.Now().After(deadline) {
@@ -218,7 +218,7 @@ func (w *warehouse) learn(ctx context.Context, s *session) (warehouses.Facts, er
 		return *w.facts, nil
 	}
 	var f warehouses.Facts
-	if err := s.conn.QueryRowContext(ctx, "SELECT current_database(), session_user, version()").Scan(&f.Database, &f.User, &f.Version); err != nil {
+	if err := s.row(ctx, "SELECT current_database(), session_user, version()").Scan(&f.Database, &f.User, &f.Version); err != nil {
 		return f, s.failed(ctx, err)
 	}
 	info, err := os.Stat(w.options.Path)
@@ -300,5 +300,6 @@ func (w *warehouse) Close() error {
 }
 
 func unreachable(path string, err error) error {
-	return fault.New(fault.WarehouseDown, "the DuckDB file %s cannot be opened: %s", path, firstLine(err))
+	return fault.New(fault.WarehouseDown, "the DuckDB file %s cannot be opened: %s", path, firstLine(err)).
+		WithHint("look at warehouse: in etl-craft config show")
 }

@@ -29,11 +29,19 @@ type session struct {
 
 func (s *session) Facts() warehouses.Facts { return s.facts }
 
+func (s *session) exec(ctx context.Context, statement warehouses.SQL) (sql.Result, error) {
+	return s.conn.ExecContext(ctx, warehouses.Marked(ctx, statement))
+}
+
+func (s *session) row(ctx context.Context, query warehouses.SQL, args ...any) *sql.Row {
+	return s.conn.QueryRowContext(ctx, warehouses.Marked(ctx, query), args...)
+}
+
 // Confirm uses DuckDB's own serializer of statements, which takes nothing but SELECTs and counts them.
 func (s *session) Confirm(ctx context.Context, text warehouses.SQL) error {
 	var answer string
-	query := "SELECT CAST(json_serialize_sql(" + string(Dialect.Text(string(text))) + ") AS VARCHAR)"
-	if err := s.conn.QueryRowContext(ctx, query).Scan(&answer); err != nil {
+	query := "SELECT CAST(json_serialize_sql(" + Dialect.Text(string(text)) + ") AS VARCHAR)"
+	if err := s.row(ctx, query).Scan(&answer); err != nil {
 		return s.failed(ctx, err)
 	}
 	var parsed struct {
@@ -151,12 +159,12 @@ func (s *session) Replacement(ctx context.Context, t *warehouses.Table) (*wareho
 
 func (s *session) SchemaExists(ctx context.Context, name warehouses.QualifiedName) (bool, error) {
 	var n int
-	err := s.conn.QueryRowContext(ctx, "SELECT count(*) FROM duckdb_schemas() WHERE database_name = $1 AND lower(schema_name) = lower($2)", name.Database, name.Schema).Scan(&n)
+	err := s.row(ctx, "SELECT count(*) FROM duckdb_schemas() WHERE database_name = $1 AND lower(schema_name) = lower($2)", name.Database, name.Schema).Scan(&n)
 	return n > 0, s.failed(ctx, err)
 }
 
 func (s *session) Begin(ctx context.Context) error {
-	_, err := s.conn.ExecContext(ctx, "BEGIN TRANSACTION")
+	_, err := s.exec(ctx, "BEGIN TRANSACTION")
 	s.open = err == nil
 	return s.failed(ctx, err)
 }
@@ -164,7 +172,7 @@ func (s *session) Begin(ctx context.Context) error {
 // Commit must follow only statements that all succeeded: DuckDB answers a COMMIT after a runtime error with success,
 // although it has rolled back.
 func (s *session) Commit(ctx context.Context) error {
-	_, err := s.conn.ExecContext(ctx, "COMMIT")
+	_, err := s.exec(ctx, "COMMIT")
 	s.open = err != nil
 	return s.failed(ctx, err)
 }
@@ -174,7 +182,7 @@ func (s *session) Rollback() error {
 		return nil
 	}
 	s.open = false
-	_, err := s.conn.ExecContext(context.Background(), "ROLLBACK")
+	_, err := s.exec(context.Background(), "ROLLBACK")
 	var e *duckdb.Error
 	if errors.As(err, &e) && e.Type == duckdb.ErrorTypeTransaction {
 		return nil // a failed COMMIT has ended the transaction already
@@ -183,7 +191,7 @@ func (s *session) Rollback() error {
 }
 
 func (s *session) Exec(ctx context.Context, statement warehouses.SQL) (int64, error) {
-	res, err := s.conn.ExecContext(ctx, string(statement))
+	res, err := s.exec(ctx, statement)
 	if err != nil {
 		return 0, s.failed(ctx, err)
 	}
@@ -198,7 +206,7 @@ var countsRows = regexp.MustCompile(`^(INSERT|UPDATE|DELETE)\s`)
 
 func (s *session) Int(ctx context.Context, query warehouses.SQL) (int64, error) {
 	var v any
-	if err := s.conn.QueryRowContext(ctx, string(query)).Scan(&v); err != nil {
+	if err := s.row(ctx, query).Scan(&v); err != nil {
 		return 0, s.failed(ctx, err)
 	}
 	if v == nil {
@@ -214,7 +222,7 @@ func (s *session) Int(ctx context.Context, query warehouses.SQL) (int64, error) 
 }
 
 func (s *session) Rows(ctx context.Context, query warehouses.SQL, limit int, args ...any) ([][]string, error) {
-	rows, err := s.conn.QueryContext(ctx, string(query), args...)
+	rows, err := s.conn.QueryContext(ctx, warehouses.Marked(ctx, query), args...)
 	if err != nil {
 		return nil, s.failed(ctx, err)
 	}

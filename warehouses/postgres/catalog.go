@@ -39,7 +39,7 @@ WHERE n.nspname = $1 AND c.relname = $2`
 
 // columnsQuery: the sequence of an identity column is a part of it, any other is known from the column's default.
 const columnsQuery = `
-SELECT a.attname, a.atttypid, a.atttypmod, a.attnotnull, d.oid IS NOT NULL, (
+SELECT a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '', (
     SELECT format('%I.%I', n.nspname, s.relname)
     FROM (
       SELECT objid

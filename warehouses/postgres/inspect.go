@@ -19,7 +19,7 @@ func (s *session) readOnly(ctx context.Context, inspect func() error) error {
 		begin = "SAVEPOINT etl_inspect; SET LOCAL transaction_read_only = on"
 		end = "ROLLBACK TO SAVEPOINT etl_inspect; RELEASE SAVEPOINT etl_inspect"
 	}
-	if err := s.conn.Exec(ctx, begin).Close(); err != nil {
+	if err := s.conn.Exec(ctx, warehouses.Marked(ctx, warehouses.SQL(begin))).Close(); err != nil {
 		return s.failed(ctx, err)
 	}
 	return errors.Join(inspect(), s.end(end))
@@ -29,7 +29,7 @@ func (s *session) readOnly(ctx context.Context, inspect func() error) error {
 // without INTO; FOR UPDATE and its like fail because the transaction only reads.
 func (s *session) Confirm(ctx context.Context, text warehouses.SQL) error {
 	return s.readOnly(ctx, func() error {
-		if _, err := s.conn.Prepare(ctx, "", string(text), nil); err != nil {
+		if _, err := s.conn.Prepare(ctx, "", warehouses.Marked(ctx, text), nil); err != nil {
 			return s.notQuery(ctx, err, syntaxError)
 		}
 		_, err := s.send(ctx, "DECLARE etl_confirm NO SCROLL CURSOR FOR "+string(text)).Close()
@@ -54,7 +54,7 @@ func (s *session) notQuery(ctx context.Context, err error, states ...string) err
 func (s *session) Describe(ctx context.Context, query warehouses.SQL) ([]warehouses.Column, error) {
 	var columns []warehouses.Column
 	err := s.readOnly(ctx, func() error {
-		described, err := s.conn.Prepare(ctx, "", string(query), nil)
+		described, err := s.conn.Prepare(ctx, "", warehouses.Marked(ctx, query), nil)
 		if err != nil {
 			return s.failed(ctx, err)
 		}
@@ -164,7 +164,7 @@ func (s *session) columns(ctx context.Context, t *warehouses.Table, oid string) 
 	var oids, modifiers []string
 	for _, r := range rows {
 		oids, modifiers = append(oids, r[1]), append(modifiers, r[2])
-		t.Columns = append(t.Columns, warehouses.TableColumn{Column: warehouses.Column{Name: r[0]}, NotNull: r[3] == "t", HasDefault: r[4] == "t", Generator: warehouses.SQL(r[5])})
+		t.Columns = append(t.Columns, warehouses.TableColumn{Column: warehouses.Column{Name: r[0]}, NotNull: r[3] == "t", Computed: r[4] == "t", Generator: warehouses.SQL(r[5])})
 	}
 	types, err := s.types(ctx, oids, modifiers)
 	if err != nil {

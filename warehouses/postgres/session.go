@@ -32,7 +32,7 @@ func (s *session) send(ctx context.Context, statement string, args ...any) *pgco
 	for i, a := range args {
 		values[i] = fmt.Append(nil, a)
 	}
-	return s.conn.ExecParams(ctx, statement, values, nil, nil, nil)
+	return s.conn.ExecParams(ctx, warehouses.Marked(ctx, warehouses.SQL(statement)), values, nil, nil, nil)
 }
 
 // query returns all rows as text, NULL as "".
