@@ -80,7 +80,7 @@ func TestDocumentedExample(t *testing.T) {
 	dir, path := write(t, documented, ".env", "DW_PASSWORD='from file'\nENGINE_PASSWORD=overridden\n")
 	shared := config.Orchestration{
 		Mode: "local", MaxParallelTasks: 8, TaskTimeout: 6 * time.Hour, LogDir: filepath.Join(dir, "logs"),
-		GateWait: time.Hour, TargetCount: "exact",
+		GateWait: time.Hour, DependencyGates: "enforce", TargetCount: "exact",
 	}
 
 	got, err := config.Load(path, config.Options{Env: env()})
@@ -156,7 +156,7 @@ profiles:
     warehouse: { type: duckdb, path: /data/w.duckdb }
 `, config.Options{})
 	want := config.Orchestration{Mode: "remote", MaxParallelTasks: 8, Retries: 3, LogDir: "/var/log/etl",
-		GateWait: 5 * time.Minute, LockWait: 7 * time.Second, TargetCount: "none"}
+		GateWait: 5 * time.Minute, DependencyGates: "enforce", LockWait: 7 * time.Second, TargetCount: "none"}
 	if diff := cmp.Diff(want, c.Orchestration); diff != "" {
 		t.Error(diff)
 	}

@@ -30,6 +30,7 @@ orchestration:
   retries: 3
   log_dir: DIR/logs
   gate_wait_minutes: 60
+  dependency_gates: enforce
   lock_wait_seconds: 0
   target_count: exact
 profiles:
