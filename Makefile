@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SERVERS := $(or $(TMPDIR),/tmp)/etl-craft-servers-$(shell id -u)
 PKG     := ./...
 
-.PHONY: build test demo bench servers servers-stop clean
+.PHONY: build test demo airflow-test bench servers servers-stop clean
 
 # The program, as bin/etl-craft.
 build:
@@ -28,6 +28,10 @@ servers:
 bench:
 	@exported=$$(internal/testservers/postgres.sh start "$(SERVERS)-bench") && eval "$$exported" && go run ./bench; \
 		status=$$?; internal/testservers/postgres.sh stop "$(SERVERS)-bench"; exit $$status
+
+# The DAG files of `etl-craft airflow` in a real Airflow, which is fetched from PyPI into a throw-away folder.
+airflow-test:
+	@internal/airflowtest/run.sh
 
 servers-stop:
 	@internal/testservers/pgbouncer.sh stop "$(SERVERS)/pgbouncer"

@@ -115,20 +115,22 @@ func (e *Engine) checkTask(ctx context.Context, g *store.Graph, req RunRequest) 
 	doc.Task = &task.Code
 	f := newFlow(g.Tasks, states)
 	d := f.decide()
-	for _, gated := range d.gated {
-		if gated.ID != task.ID {
+	before := f.ancestors(task.ID)
+	for i := 0; i < len(d.gated); i++ {
+		gated := d.gated[i]
+		if gated.ID != task.ID && !before[gated.ID] {
 			continue
 		}
-		v, err := e.taskGates(ctx, task, date, run != nil && run.Trigger == store.TriggerBackfill, f.needed(task.ID))
+		v, err := e.taskGates(ctx, gated, date, run != nil && run.Trigger == store.TriggerBackfill, f.needed(gated.ID))
 		if err != nil {
 			return nil, err
 		}
 		if len(v.busy) > 0 && e.Config.Orchestration.GateWait > 0 {
 			return doc.wait(taskFault(fault.NotReady, task, "task %s waits: %s", task.Code, strings.Join(v.busy, ", ")))
 		}
-		f.judge(task.ID, v.held)
+		f.judge(gated.ID, v.held)
 		more := f.decide()
-		d.ready, d.skips = append(d.ready, more.ready...), append(d.skips, more.skips...)
+		d.ready, d.gated, d.skips = append(d.ready, more.ready...), append(d.gated, more.gated...), append(d.skips, more.skips...)
 	}
 	for _, t := range d.ready {
 		if t.ID == task.ID {
@@ -207,7 +209,7 @@ func checked(g *store.Graph, run *store.Run) *CheckDocument {
 
 func (d *CheckDocument) wait(why *fault.Error) (*CheckDocument, error) {
 	d.Answer, d.Message = AnswerWait, &why.Message
-	return d, why
+	return d, why.WithHint("ask again later")
 }
 
 func taskFault(code fault.Code, task *store.Task, format string, args ...any) *fault.Error {

@@ -157,7 +157,7 @@ func TestCheckGates(t *testing.T) {
 		c.Orchestration.Mode, c.Orchestration.DependencyGates, c.Orchestration.GateWait = config.Remote, config.GatesEnforce, 1
 	}
 	b.applyTo("RAW", "", "x:")
-	b.applyTo("SALES", "depends_on: [RAW]\n", "a: RAW.x", "b: { task: RAW.x, on: FAILURE }")
+	b.applyTo("SALES", "depends_on: [RAW]\n", "a: RAW.x", "b: { task: RAW.x, on: FAILURE }", "behind: b", "always: { task: b, on: ALWAYS }")
 	b.untouched(func() { b.wantAnswer(RunRequest{InitOnly: true, RunKey: "k"}, AnswerWait, "") })
 	b.mustRun(RunRequest{Pipeline: "RAW", InitOnly: true, RunKey: "r"})
 	b.mustRun(RunRequest{InitOnly: true, RunKey: "k"}) // which an orchestrator may, gates or not
@@ -167,6 +167,8 @@ func TestCheckGates(t *testing.T) {
 	b.untouched(func() {
 		b.wantAnswer(RunRequest{Task: "a", RunKey: "k"}, AnswerRun, "")
 		b.wantAnswer(RunRequest{Task: "b", RunKey: "k"}, AnswerSkip, store.SkipGate)
+		b.wantAnswer(RunRequest{Task: "behind", RunKey: "k"}, AnswerSkip, store.SkipCondition)
+		b.wantAnswer(RunRequest{Task: "always", RunKey: "k"}, AnswerRun, "") // b will not run, which nobody has recorded
 		b.wantAnswer(RunRequest{InitOnly: true, RunKey: "k2"}, AnswerRun, "")
 	})
 }

@@ -129,7 +129,13 @@ func (e *Engine) finalizeRun(ctx context.Context, g *store.Graph, run *store.Run
 	if !fault.Has(err, fault.RunEnded) {
 		return doc, err
 	}
-	return e.endedRun(ctx, run.ID) // another call was faster
+	if run, err = e.Store.RunByID(ctx, run.ID); err != nil {
+		return nil, err
+	}
+	if err := refuseRun(run, ""); err != nil {
+		return nil, err
+	}
+	return e.endedRun(ctx, run.ID) // which another call was faster to end
 }
 
 // endedRun is the answer of the call that ended a run, once more.

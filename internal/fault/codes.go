@@ -30,8 +30,11 @@ const (
 	WrongMode         Code = "WRONG_MODE"
 	Paused            Code = "PAUSED"
 	NotReady          Code = "NOT_READY"
+	TaskSkipped       Code = "TASK_SKIPPED"
 	RunUnfinished     Code = "RUN_UNFINISHED"
 	RunFailed         Code = "RUN_FAILED"
+	RunCancelled      Code = "RUN_CANCELLED"
+	MarkedFailed      Code = "MARKED_FAILED"
 	CheckFailed       Code = "CHECK_FAILED"
 	Interrupted       Code = "INTERRUPTED"
 	EngineUnreachable Code = "ENGINE_UNREACHABLE"
@@ -121,8 +124,11 @@ var specs = []Spec{
 	{WrongMode, 5, false, "the command is not for the configured orchestration mode"},
 	{Paused, 5, false, "the pipeline is paused"},
 	{NotReady, 7, false, "dependencies are not met yet; nothing was recorded"},
+	{TaskSkipped, 99, false, "run --check-only: the task cannot run any more in this run and is to be skipped; nothing was recorded"},
 	{RunUnfinished, 8, false, "the run is left unfinished"},
 	{RunFailed, 1, false, "at least one task of the run failed"},
+	{RunCancelled, 1, false, "the run was cancelled while this process worked on it"},
+	{MarkedFailed, 1, false, "an operator marked the task FAILED"},
 	{CheckFailed, 1, false, "a check found a FAIL"},
 	{Interrupted, 130, false, "interrupted; the same command goes on"},
 	{EngineUnreachable, 9, false, "the Engine DB cannot be opened"},
