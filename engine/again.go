@@ -7,6 +7,7 @@ import (
 
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/faultpoint"
 )
 
 // checkAgain refuses flags that contradict each other, and those that need a reason without one.
@@ -90,7 +91,9 @@ func orText(text, otherwise string) string {
 func (e *Engine) runAgain(ctx context.Context, c choice, owner string) error {
 	a := *c.again
 	a.RunID, a.Owner, a.Actor, a.Reason = c.run.ID, owner, e.Actor, c.reason
-	return e.Store.RunAgain(ctx, a)
+	err := e.Store.RunAgain(ctx, a)
+	faultpoint.Hit("tasks run again")
+	return err
 }
 
 // resetTasks makes those tasks of a run that was taken PENDING that are to be tried again.
@@ -131,7 +134,7 @@ func (e *Engine) taskGatesIn(ctx context.Context, t *store.Task, run *store.Run,
 
 // gatesOf looks at the gates of a task of this run, unless a person has said not to ask them.
 func (w *work) gatesOf(ctx context.Context, t *store.Task) (verdict, error) {
-	if w.bypass != "" {
+	if w.bypass != "" && w.run.Trigger != store.TriggerBackfill {
 		return bypassed(t, w.run.Date, w.bypass), nil
 	}
 	return w.e.taskGatesIn(ctx, t, w.run, w.run.Date, w.flow.needed(t.ID))
@@ -252,7 +255,8 @@ func (e *Engine) rowsOf(ctx context.Context, c choice) (map[int64]*store.TaskRun
 }
 
 // refuseAgain fails with TASK_STATE when the flag is not for a task in this state. A task without a row is PENDING, and so
-// is one whose process has died: the row is made to say so.
+// is one whose process has died: the row is made to say so. A task that has been tried and is PENDING was interrupted, so
+// that the same --rerun goes on with it.
 func (e *Engine) refuseAgain(ctx context.Context, run *store.Run, row *store.TaskRun, req RunRequest) error {
 	status := store.Pending
 	if row != nil {
@@ -265,7 +269,7 @@ func (e *Engine) refuseAgain(ctx context.Context, run *store.Run, row *store.Tas
 		status = row.Status
 	}
 	switch {
-	case req.Rerun && status == store.Pending:
+	case req.Rerun && status == store.Pending && (row == nil || row.Attempts == 0):
 		err := fault.New(fault.TaskState, "task %s has not finished in run %d, so there is nothing to rerun", req.Task, run.ID).
 			WithHint("etl-craft run --pipeline %s --task %s --run-id %d", run.PipelineCode, req.Task, run.ID)
 		err.Task = req.Task
@@ -373,7 +377,9 @@ func (w *work) runThese(ctx context.Context) (*RunDocument, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case stopped && w.flow.pending > 0:
+	case stopped && w.unfinished() && w.paused != nil && !w.e.stopped(ctx):
+		return nil, w.paused
+	case stopped && w.unfinished():
 		return nil, fault.New(fault.Interrupted, "interrupted").WithHint("etl-craft run --pipeline %s --run-id %d", w.g.Pipeline.Code, w.run.ID)
 	}
 	durable := context.WithoutCancel(ctx)
@@ -391,6 +397,16 @@ func (w *work) runThese(ctx context.Context) (*RunDocument, error) {
 		w.e.Observer.RunEnded(doc)
 	}
 	return doc, w.failed(doc)
+}
+
+// unfinished reports whether a wanted task is left.
+func (w *work) unfinished() bool {
+	for id := range w.only {
+		if i, ok := w.flow.byID[id]; ok && !w.flow.nodes[i].state.ended() {
+			return true
+		}
+	}
+	return false
 }
 
 // failed is the error of the wanted tasks that failed in a run that stays open, nil when none did.

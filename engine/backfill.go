@@ -110,7 +110,11 @@ func (e *Engine) backfill(ctx context.Context, g *store.Graph, req RunRequest, d
 			return err
 		}
 		if g.PausedBy != "" {
-			return goingOn(fault.New(fault.Paused, "pipeline %s is paused by %s: %s", g.Pipeline.Code, g.PausedBy, g.PauseWhy), req, day, days)
+			code := fault.RunUnfinished
+			if day == days[0] {
+				code = fault.Paused
+			}
+			return goingOn(fault.New(code, "pipeline %s is paused by %s: %s", g.Pipeline.Code, g.PausedBy, g.PauseWhy).WithHint(resumeFirst+"%s", req.Pipeline), req, day, days)
 		}
 		c := choice{run: s.runs[day], named: true, key: s.key(day), date: day, trigger: store.TriggerBackfill, reason: req.Reason, bypass: noGates}
 		var run *RunDocument
@@ -138,7 +142,7 @@ func (e *Engine) stoppedAt(ctx context.Context, g *store.Graph, req RunRequest, 
 	}
 	if run == nil {
 		var readErr error
-		if run, readErr = e.cancelledRun(durable, g, c); readErr != nil {
+		if run, readErr = e.cancelledDay(durable, g, c); readErr != nil {
 			return errors.Join(err, readErr)
 		}
 	}
@@ -154,8 +158,8 @@ func (e *Engine) stoppedAt(ctx context.Context, g *store.Graph, req RunRequest, 
 	return goingOn(&stop, req, day, days)
 }
 
-// cancelledRun is the run of a day if somebody has cancelled it meanwhile, nil otherwise.
-func (e *Engine) cancelledRun(ctx context.Context, g *store.Graph, c choice) (*RunDocument, error) {
+// cancelledDay is the run of a day if somebody has cancelled it meanwhile, nil otherwise.
+func (e *Engine) cancelledDay(ctx context.Context, g *store.Graph, c choice) (*RunDocument, error) {
 	run, err := e.Store.RunByKey(ctx, g.Pipeline.ID, c.key)
 	if c.run != nil {
 		run, err = e.Store.RunByID(ctx, c.run.ID)
@@ -166,9 +170,16 @@ func (e *Engine) cancelledRun(ctx context.Context, g *store.Graph, c choice) (*R
 	return e.document(ctx, run.ID)
 }
 
+// resumeFirst begins the hint of an error that says that the pipeline is paused.
+const resumeFirst = "etl-craft resume --pipeline "
+
 // goingOn gives an error the command that goes on with the backfill.
 func goingOn(err error, req RunRequest, day string, days []string) error {
-	return fault.As(err).WithHint("etl-craft run --pipeline %s --backfill %s:%s --reason %s", req.Pipeline, day, days[len(days)-1], quoted(req.Reason))
+	first := ""
+	if strings.HasPrefix(fault.As(err).Hint, resumeFirst) {
+		first = resumeFirst + req.Pipeline + ", then "
+	}
+	return fault.As(err).WithHint("%setl-craft run --pipeline %s --backfill %s:%s --reason %s", first, req.Pipeline, day, days[len(days)-1], quoted(req.Reason))
 }
 
 // quoted is a word for a shell.

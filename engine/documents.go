@@ -75,6 +75,21 @@ type HistoryDocument struct {
 	Schema   string       `json:"schema"`
 	Pipeline string       `json:"pipeline"`
 	Runs     []HistoryRun `json:"runs"` // the newest first
+	// Interventions are what operators did to these runs, the oldest first.
+	Interventions []HistoryIntervention `json:"interventions"`
+}
+
+// HistoryIntervention is what an operator did to a run, or to a task of it.
+type HistoryIntervention struct {
+	At            Time    `json:"at"`
+	PipelineRunID int64   `json:"pipeline_run_id"`
+	Task          *string `json:"task"`
+	Action        string  `json:"action"`
+	FromStatus    *string `json:"from_status"`
+	ToStatus      *string `json:"to_status"`
+	Rows          *int64  `json:"rows"`
+	By            string  `json:"by"`
+	Reason        string  `json:"reason"`
 }
 
 // HistoryRun is one run of a HistoryDocument.

@@ -175,7 +175,7 @@ func (e *Engine) pipelineGates(ctx context.Context, g *store.Graph, date string,
 func (e *Engine) pause(ctx context.Context, g *store.Graph, d time.Duration) error {
 	select {
 	case <-time.After(d):
-		return nil
+		return e.refusePaused(ctx, g)
 	case <-e.Stop:
 	case <-ctx.Done():
 	}

@@ -62,6 +62,18 @@ func (e *Engine) History(ctx context.Context, pipeline string, limit int) (*Hist
 	for i := range runs {
 		doc.Runs[i] = historyRun(&runs[i])
 	}
+	doc.Interventions = []HistoryIntervention{}
+	if len(runs) == 0 {
+		return doc, nil
+	}
+	done, err := e.Store.InterventionsOfRuns(ctx, g.Pipeline.ID, runs[len(runs)-1].ID, runs[0].ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range done {
+		doc.Interventions = append(doc.Interventions, HistoryIntervention{At: Time{i.At}, PipelineRunID: i.RunID, Task: orNil(i.Task), Action: i.Action,
+			FromStatus: orNil(i.From), ToStatus: orNil(i.To), Rows: i.Rows, By: i.Actor.Name, Reason: i.Reason})
+	}
 	return doc, nil
 }
 

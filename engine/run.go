@@ -21,6 +21,9 @@ func (e *Engine) Run(ctx context.Context, req RunRequest) (*RunDocument, error) 
 	if err := req.check(); err != nil {
 		return nil, err
 	}
+	if req.Backfill != "" {
+		return nil, fault.New(fault.Internal, "a backfill is more than one run")
+	}
 	g, err := e.Store.Graph(ctx, req.Pipeline)
 	if err != nil {
 		return nil, err
@@ -359,6 +362,9 @@ func (e *Engine) take(ctx context.Context, g *store.Graph, c choice, owner strin
 }
 
 func (e *Engine) admit(ctx context.Context, g *store.Graph, c choice, owner string) (*store.Run, error) {
+	if err := e.refusePaused(ctx, g); err != nil {
+		return nil, err
+	}
 	newest, err := e.Store.NewestRun(ctx, g.Pipeline.ID)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ var watchEvery = time.Second
 type news struct {
 	ended   error // why the run goes on no more
 	paused  error // why no more tasks start
-	changed bool // tasks were marked or skipped
+	changed bool  // tasks were marked or skipped
 }
 
 // look reads what operators did. An Engine DB that cannot be reached has no news: what it knows is asked for again.
@@ -26,19 +26,25 @@ func (w *work) look(ctx context.Context) news {
 	if err != nil {
 		return news{}
 	}
-	n := news{changed: g.Intervention != w.seen}
-	switch {
-	case g.Status == store.Cancelled:
-		n.ended = cancelledRun(w.run)
-	case g.Status != store.InProgress:
-		n.ended = fault.New(fault.RunEnded, "run %d was ended %s meanwhile", w.run.ID, g.Status).
-			WithHint("etl-craft history --pipeline %s", w.g.Pipeline.Code)
-	case g.PausedBy != "":
+	n := news{ended: w.over(g), changed: g.Intervention != w.seen}
+	if n.ended == nil && g.PausedBy != "" {
 		n.paused = fault.New(fault.RunUnfinished, "run %d of pipeline %s is left unfinished: the pipeline was paused by %s: %s",
 			w.run.ID, w.g.Pipeline.Code, g.PausedBy, g.PauseWhy).
 			WithHint("etl-craft resume --pipeline %s, then etl-craft run --pipeline %[1]s", w.g.Pipeline.Code)
 	}
 	return n
+}
+
+// over is why the run goes on no more, nil when it does.
+func (w *work) over(g store.Signal) error {
+	switch g.Status {
+	case store.InProgress:
+		return nil
+	case store.Cancelled:
+		return cancelledRun(w.run)
+	}
+	return fault.New(fault.RunEnded, "run %d was ended %s meanwhile", w.run.ID, g.Status).
+		WithHint("etl-craft history --pipeline %s", w.g.Pipeline.Code)
 }
 
 func cancelledRun(run *store.Run) error {
@@ -56,6 +62,16 @@ func (w *work) hold(n news) bool {
 	}
 	w.paused = n.paused
 	return true
+}
+
+// refusePaused fails with PAUSED when the pipeline has been paused since its graph was read.
+func (e *Engine) refusePaused(ctx context.Context, g *store.Graph) error {
+	p, err := e.Store.PauseOf(ctx, g.Pipeline.ID)
+	if err != nil || p == nil {
+		return err
+	}
+	return fault.New(fault.Paused, "pipeline %s is paused by %s: %s", g.Pipeline.Code, p.By, p.Reason).
+		WithHint("etl-craft resume --pipeline %s", g.Pipeline.Code)
 }
 
 // whyEnded says that a run was cancelled where err only says that it has ended.
@@ -89,8 +105,12 @@ func (w *work) watchEnd(ctx context.Context, cancel context.CancelCauseFunc) *sy
 				return
 			case <-tick.C:
 			}
-			if n := w.look(ctx); n.ended != nil {
-				cancel(n.ended)
+			g, err := w.e.Store.Signal(ctx, w.run.ID)
+			if err != nil {
+				continue // an Engine DB that cannot be reached is asked again
+			}
+			if over := w.over(g); over != nil {
+				cancel(over)
 				return
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etl-craft/etl-craft/engine"
 	"github.com/etl-craft/etl-craft/internal/fault"
 )
 
@@ -46,8 +47,24 @@ func (p *program) historyCommand() *cli.Command {
 						r.StartedAt.UTC().Format(timeText), secondsText(r.DurationSeconds), orDash(r.SLAStatus), r.StartedBy, r.RunKey, reason,
 					})
 				}
-				return p.out.table([]string{number + "RUN", "STATE", "DATE", "TRIGGER", "STARTED (UTC)", number + "TIME", "SLA", "BY", "KEY", "REASON"}, rows)
+				return p.out.table([]string{number + "RUN", "STATE", "DATE", "TRIGGER", "STARTED (UTC)", number + "TIME", "SLA", "BY", "KEY", "REASON"}, rows) +
+					interventionsText(doc, p.out)
 			}, nil)
 		},
 	}
+}
+
+// interventionsText is what operators did to the runs above.
+func interventionsText(doc *engine.HistoryDocument, s *screen) string {
+	if len(doc.Interventions) == 0 {
+		return ""
+	}
+	var rows [][]string
+	for _, i := range doc.Interventions {
+		rows = append(rows, []string{
+			strconv.FormatInt(i.PipelineRunID, 10), i.At.UTC().Format(timeText), i.Action, orDash(i.Task), orDash(i.FromStatus), orDash(i.ToStatus),
+			i.By, i.Reason,
+		})
+	}
+	return "\n" + s.table([]string{number + "RUN", "INTERVENTION (UTC)", "ACTION", "TASK", "FROM", "TO", "BY", "REASON"}, rows)
 }

@@ -32,7 +32,8 @@ func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
 		p.initCommand(), p.demoCommand(), p.migrateCommand(), p.applyCommand(), p.exportCommand(), p.validateCommand(),
 		p.planCommand(), p.runCommand(), p.statusCommand(), p.explainCommand(), p.historyCommand(), p.listCommand(), p.graphCommand(),
-		p.locksCommand(), p.airflowCommand(), p.configCommand(), p.completionCommand(), p.versionCommand(),
+		p.markCommand(), p.skipCommand(), p.cancelCommand(),
+		p.pauseCommand(), p.resumeCommand(), p.reconcileCommand(), p.auditCommand(), p.locksCommand(), p.airflowCommand(), p.configCommand(), p.completionCommand(), p.versionCommand(),
 	}
 }
 

@@ -24,13 +24,18 @@ func (p *program) runCommand() *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "runs a pipeline, resumes its unfinished run, or runs one of its tasks",
 		Description: "etl-craft run --pipeline SALES\netl-craft run --pipeline SALES --run-date 2026-09-01\n" +
-			"etl-craft run --pipeline SALES --run-id 97\netl-craft run --pipeline SALES --task load_customers",
-		Flags: append([]cli.Flag{pipelineFlag(true)}, append(runFlags(),
+			"etl-craft run --pipeline SALES --run-id 97\netl-craft run --pipeline SALES --task load_customers\n" +
+			"etl-craft run --pipeline SALES --task load_customers --check-only\n" +
+			"etl-craft run --pipeline SALES --run-id 97 --task load_customers --rerun --with-downstream --reason 'source corrected'\n" +
+			"etl-craft run --pipeline SALES --run-id 97 --force --reason 'new rates'\n" +
+			"etl-craft run --pipeline SALES --backfill 2026-09-01:2026-09-30 --reason 'new column'",
+		Flags: append([]cli.Flag{pipelineFlag(true)}, append(append(runFlags(),
 			taskFlag("`CODE` of the one task to run"),
 			&cli.StringFlag{Name: "run-date", Usage: "`DATE` of a new run, as 2026-09-01; else today in UTC"},
 			&cli.BoolFlag{Name: "init-only", Usage: "orchestration.mode remote: only makes the run"},
+			checkOnlyFlag(),
 			&cli.BoolFlag{Name: "finalize-only", Usage: "orchestration.mode remote: only ends the run"},
-		)...),
+		), unusualFlags()...)...),
 		Action: p.runPipeline,
 	}
 }
@@ -38,6 +43,19 @@ func (p *program) runCommand() *cli.Command {
 func (p *program) runPipeline(c *cli.Context) (err error) {
 	if c.IsSet("run-id") && c.Int64("run-id") < 1 {
 		return fault.New(fault.Usage, "--run-id is a number above 0")
+	}
+	req := engine.RunRequest{
+		Pipeline: c.String("pipeline"), RunID: c.Int64("run-id"), RunKey: c.String("run-key"), Task: c.String("task"),
+		RunDate: c.String("run-date"), InitOnly: c.Bool("init-only"), FinalizeOnly: c.Bool("finalize-only"),
+	}
+	if err := readUnusual(c, &req); err != nil {
+		return err
+	}
+	if c.Bool("check-only") {
+		if err := refuseUnusual(c, "--check-only"); err != nil {
+			return err
+		}
+		return p.checkOnly(c)
 	}
 	n := needs{store: true, locker: true, stop: p.interrupts.drain()}
 	var view *liveView
@@ -50,10 +68,15 @@ func (p *program) runPipeline(c *cli.Context) (err error) {
 		return err
 	}
 	defer project.closeInto(&err)
-	doc, err := project.Run(c.Context, engine.RunRequest{
-		Pipeline: c.String("pipeline"), RunID: c.Int64("run-id"), RunKey: c.String("run-key"), Task: c.String("task"),
-		RunDate: c.String("run-date"), InitOnly: c.Bool("init-only"), FinalizeOnly: c.Bool("finalize-only"),
-	})
+	if req.Backfill != "" {
+		doc, err := project.Backfill(c.Context, req)
+		view.end()
+		if doc == nil {
+			return err
+		}
+		return p.answer(doc, func() string { return backfillText(doc, p.out) }, err)
+	}
+	doc, err := project.Run(c.Context, req)
 	view.end()
 	if doc == nil {
 		return err
