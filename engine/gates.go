@@ -55,7 +55,7 @@ type verdict struct {
 	decisions []store.GateDecision
 	held      int      // how many hold
 	busy      []string // upstreams that run and may change the verdict: "run 97 of RAW is IN_PROGRESS"
-	unmet     []string // "RAW on SUCCESS: no new run that succeeded"
+	unmet     []string // "RAW on SUCCESS: no run that succeeded"
 }
 
 // look judges gates by the runs that have ended. needed is how many have to hold; those behind are left alone.
@@ -78,7 +78,10 @@ func (e *Engine) look(ctx context.Context, gates []gate, needed int) (verdict, e
 		d := store.GateDecision{PipelineEdgeID: g.PipelineEdgeID, TaskEdgeID: g.TaskEdgeID, RunID: u.RunID, TaskRunID: u.TaskRunID,
 			Revision: u.Revision, Result: store.GateSatisfied}
 		if u.RunID == 0 {
-			d.Result, d.Reason = store.GateUnsatisfied, "no new run "+that[g.Type]
+			d.Result, d.Reason = store.GateUnsatisfied, "no run "+that[g.Type]
+			if u.Used != 0 {
+				d.Reason += fmt.Sprintf(" since run %d, which was used", u.Used)
+			}
 		}
 		if u.Busy != 0 {
 			busy = append(busy, fmt.Sprintf("run %d of %s is %s", u.Busy, strings.Split(g.name, ".")[0], u.BusyStatus))

@@ -34,7 +34,7 @@ func TestUpstreamRunIsUsedOnce(t *testing.T) {
 		t.Errorf("used up: %s", got)
 	}
 	_, err = b.run(RunRequest{})
-	wantCode(t, err, fault.NotReady, "RAW on SUCCESS: no new run that succeeded")
+	wantCode(t, err, fault.NotReady, "RAW on SUCCESS: no run that succeeded since run")
 	if got := b.value("SELECT RESULT FROM AUD_GATE_DECISIONS WHERE PIPELINE_RUN_ID IS NULL"); got != store.GateUnsatisfied {
 		t.Errorf("the refusal is recorded as %s", got)
 	}

@@ -358,6 +358,27 @@ func TestMarkInALivingRun(t *testing.T) {
 	}
 }
 
+// TestMarkJustBeforeTheEnd: the last task to run has the failed one marked, and the run does not end before its dependents.
+func TestMarkJustBeforeTheEnd(t *testing.T) {
+	watchEvery = time.Hour // so that only the end can notice
+	defer func() { watchEvery = 20 * time.Millisecond }()
+	b := newBench(t)
+	b.apply("bad:", "after: bad", "slow:")
+	b.script.on("bad", fails)
+	release := make(chan struct{})
+	b.script.on("slow", until(release))
+	running := b.background(RunRequest{})
+	b.awaitStart("slow")
+	b.awaitValue("SKIPPED", "SELECT l.STATUS FROM AUD_TASK_RUN_LOG l JOIN CFG_TASKS t USING (TASK_ID) WHERE t.TASK_CODE = 'after'")
+	b.mark(operator("bad", store.Success))
+	close(release)
+	r := <-running
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	wantStates(t, r.doc, store.Success, "bad=SUCCESS after=SUCCESS slow=SUCCESS")
+}
+
 func TestMarkTaskOfAFailedRun(t *testing.T) {
 	b := newBench(t)
 	b.apply("a:", "b: a", "c: b", "alert: {task: a, on: FAILURE}")

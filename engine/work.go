@@ -122,7 +122,11 @@ func (w *work) runAll(ctx context.Context) (*RunDocument, error) {
 	case w.flow.pending > 0:
 		return nil, fault.New(fault.RunUnfinished, "run %d of pipeline %s has tasks that can neither run nor be skipped", w.run.ID, w.g.Pipeline.Code)
 	}
-	return w.end(context.WithoutCancel(ctx), w.e.id)
+	doc, err := w.end(context.WithoutCancel(ctx), w.e.id)
+	if fault.Has(err, fault.RunUnfinished) && w.look(ctx).changed {
+		return w.runAll(ctx) // an operator was faster than the end
+	}
+	return doc, err
 }
 
 // loop dispatches tasks until nothing runs here and nothing more may start. It reports whether it was told to stop.

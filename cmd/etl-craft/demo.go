@@ -193,13 +193,16 @@ func demoText(doc *demoDocument, dir string, s *screen) string {
 	}
 	heading("Try next")
 	last := doc.Runs[len(doc.Runs)-1]
-	b.WriteString(commandLines(
+	commands := []string{
 		enter(dir),
-		"etl-craft plan --pipeline "+last.Pipeline,
-		"etl-craft history --pipeline "+last.Pipeline,
-		"etl-craft graph --pipeline "+last.Pipeline,
-		fmt.Sprintf("etl-craft run --pipeline %s --run-date %s", last.Pipeline, last.RunDate),
-	))
+		"etl-craft plan --pipeline " + last.Pipeline,
+		"etl-craft history --pipeline " + last.Pipeline,
+		"etl-craft graph --pipeline " + last.Pipeline,
+	}
+	for _, code := range demo.Pipelines() {
+		commands = append(commands, fmt.Sprintf("etl-craft run --pipeline %s --run-date %s", code, last.RunDate))
+	}
+	b.WriteString(commandLines(commands...))
 	return b.String()
 }
 

@@ -35,6 +35,8 @@ type Upstream struct {
 	// Revision belong to it.
 	RunID, TaskRunID int64
 	Revision         int
+	// Used is the newest run that was used up; it is looked for where RunID is 0, and 0 when there is none.
+	Used int64
 }
 
 // GateDecision is what was decided about one dependency when a run or a task wanted to start.
@@ -60,7 +62,7 @@ func (s *Store) LookUpstream(ctx context.Context, g Gate) (Upstream, error) {
 		}
 		err = t.row(query, args...).Scan(&u.RunID, &u.TaskRunID, &u.Revision)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil
+			return t.row("gate_used", g.PipelineEdgeID, g.TaskEdgeID).Scan(&u.Used)
 		}
 		return err
 	})

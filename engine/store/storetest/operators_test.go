@@ -156,6 +156,9 @@ func TestSkipRun(t *testing.T) {
 		s := e.Migrated().Store()
 		r, list := admitted(t, s)
 		finish(t, s, start(t, s, list[0].ID, "one"), store.Success)
+		start(t, s, list[1].ID, "dead")
+		_, err := s.LoseAttempts(ctx, r.ID, "dead")
+		must(t, err)
 		var seen string
 		must(t, s.SkipRun(ctx, r.ID, "not needed", Tester, func(rows []store.TaskRun) (string, string) {
 			for _, row := range rows {
@@ -165,6 +168,8 @@ func TestSkipRun(t *testing.T) {
 		}))
 		want(t, "what outcome saw", seen, "SUCCESS SKIPPED ")
 		want(t, "tasks", states(t, s, r.ID), "extract=SUCCESS load=SKIPPED/OPERATOR")
+		skipped := tasks(t, s, r.ID)[1]
+		want(t, "what is said of it", skipped.ErrorCode+" "+skipped.Error, " not needed")
 		want(t, "run", run(t, s, r.ID).Status, store.Success)
 		want(t, "interventions", interventions(t, s, r), "SKIP IN_PROGRESS>SUCCESS")
 	})
