@@ -7,6 +7,7 @@ package faultpoint
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,7 +37,10 @@ func Hit(point string) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	case "stop":
+		awake := make(chan os.Signal, 1)
+		signal.Notify(awake, syscall.SIGCONT)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		<-awake // the kernel may stop another thread first, and this one would run on for a moment
 	}
 }
 
