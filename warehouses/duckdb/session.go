@@ -66,22 +66,37 @@ func (s *session) Describe(ctx context.Context, query warehouses.SQL) ([]warehou
 	if err != nil {
 		return nil, err
 	}
-	// DESCRIBE says INTEGER of a NULL without a type. typeof does not, and the join on false reads no rows.
-	names, types := make([]warehouses.SQL, len(described)), make([]warehouses.SQL, len(described))
-	for i := range described {
+	columns := make([]warehouses.Column, len(described))
+	integers := false
+	for i, d := range described {
+		columns[i] = warehouses.Column{Name: d[0], Type: parseType(d[1])}
+		integers = integers || strings.HasPrefix(d[1], "INTEGER")
+	}
+	if !integers || !literalNull.MatchString(string(query)) {
+		return columns, nil
+	}
+	return columns, s.markUntyped(ctx, query, columns)
+}
+
+// literalNull is what a query must hold to have a column without a type: a NULL, or an empty list.
+var literalNull = regexp.MustCompile(`(?i)null|\[|list`)
+
+// markUntyped finds the NULLs without a type, of which DESCRIBE says INTEGER. typeof does not, and the join on false reads
+// no rows.
+func (s *session) markUntyped(ctx context.Context, query warehouses.SQL, columns []warehouses.Column) error {
+	names, types := make([]warehouses.SQL, len(columns)), make([]warehouses.SQL, len(columns))
+	for i := range columns {
 		names[i] = warehouses.SQL(fmt.Sprintf("c%d", i))
 		types[i] = "typeof(s." + names[i] + ")"
 	}
 	bound, err := s.Rows(ctx, "SELECT "+warehouses.Join(types, ", ")+"\nFROM (SELECT 1) AS one\nLEFT JOIN (\n"+query+"\n) AS s ("+warehouses.Join(names, ", ")+") ON false", 1)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	columns := make([]warehouses.Column, len(described))
-	for i, d := range described {
-		columns[i] = warehouses.Column{Name: d[0], Type: parseType(d[1])}
+	for i := range columns {
 		columns[i].Type.Untyped = bound[0][i] == untyped || strings.HasPrefix(bound[0][i], untyped+"[")
 	}
-	return columns, nil
+	return nil
 }
 
 // untyped is how DuckDB prints the type of a NULL that has none.
