@@ -8,14 +8,22 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etl-craft/etl-craft/engine"
+	"github.com/etl-craft/etl-craft/internal/fault"
 )
 
 func (p *program) graphCommand() *cli.Command {
 	return &cli.Command{
 		Name: "graph", Usage: "shows what a pipeline and its tasks wait for",
-		Description: "etl-craft graph --pipeline SALES",
-		Flags:       []cli.Flag{pipelineFlag(true)},
+		Description: "etl-craft graph --pipeline SALES\netl-craft graph --pipeline SALES --diagram mermaid",
+		Flags: []cli.Flag{
+			pipelineFlag(true),
+			&cli.StringFlag{Name: "diagram", Usage: "prints a diagram in the `LANGUAGE` mermaid or dot instead of the table"},
+		},
 		Action: func(c *cli.Context) (err error) {
+			show := map[string]func(*engine.GraphDocument, *screen) string{"": graphText, "mermaid": mermaid, "dot": dot}[c.String("diagram")]
+			if show == nil {
+				return fault.New(fault.Usage, "--diagram is %q; it takes mermaid, dot", c.String("diagram"))
+			}
 			project, err := p.open(c, needs{store: true})
 			if err != nil {
 				return err
@@ -25,7 +33,7 @@ func (p *program) graphCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return p.answer(doc, func() string { return graphText(doc, p.out) }, nil)
+			return p.answer(doc, func() string { return show(doc, p.out) }, nil)
 		},
 	}
 }
