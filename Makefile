@@ -24,9 +24,9 @@ servers:
 	@exported=$$(internal/testservers/postgres.sh start "$(SERVERS)") && echo "$$exported" && eval "$$exported" && \
 		internal/testservers/pgbouncer.sh start "$(SERVERS)/pgbouncer"
 
-# The measurements of bench/RESULTS.md, against servers that are up meanwhile.
+# The measurements of bench/RESULTS.md, against servers that are up meanwhile. `make bench BENCH="-only cold"` takes a part.
 bench:
-	@exported=$$(internal/testservers/postgres.sh start "$(SERVERS)-bench") && eval "$$exported" && go run ./bench; \
+	@exported=$$(internal/testservers/postgres.sh start "$(SERVERS)-bench") && eval "$$exported" && go run ./bench $(BENCH); \
 		status=$$?; internal/testservers/postgres.sh stop "$(SERVERS)-bench"; exit $$status
 
 # The DAG files of `etl-craft airflow` in a real Airflow, which is fetched from PyPI into a throw-away folder.

@@ -192,7 +192,7 @@ func (e *Engine) runs(ctx context.Context, row *store.TaskRun) (*store.Attempt, 
 	if err != nil || live == nil {
 		return nil, err
 	}
-	gone, err := e.gone(ctx, live)
+	gone, err := e.gone(ctx, live.OwnerID, live.LeaseExpired)
 	if err != nil || gone {
 		return nil, err
 	}

@@ -214,7 +214,7 @@ func (x *explanation) running(ctx context.Context) error {
 		return nil
 	}
 	x.doc.Why = fmt.Sprintf("attempt %d is run by %s", live.Number, ownerText(live.OwnerID))
-	gone, err := x.e.gone(ctx, live)
+	gone, err := x.e.gone(ctx, live.OwnerID, live.LeaseExpired)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (x *explanation) pending(ctx context.Context, again string) error {
 	case x.run.OwnerID == "":
 		x.doc.Next = "nobody works on the run: " + again
 	default:
-		gone, err := x.e.runnerGone(ctx, x.run)
+		gone, err := x.e.gone(ctx, x.run.OwnerID, x.run.LeaseExpired)
 		if err != nil {
 			return err
 		}
@@ -288,12 +288,4 @@ func (x *explanation) pending(ctx context.Context, again string) error {
 		}
 	}
 	return nil
-}
-
-// runnerGone reports whether the process that a run belongs to is dead.
-func (e *Engine) runnerGone(ctx context.Context, run *store.Run) (bool, error) {
-	if run.LeaseExpired {
-		return true, nil
-	}
-	return e.dead(ctx, run.OwnerID)
 }

@@ -215,9 +215,9 @@ func (e *Engine) markTask(ctx context.Context, g *store.Graph, req OperatorReque
 	if err := e.loseDead(ctx, run.ID); err != nil {
 		return nil, err
 	}
-	downstream, asked := below(g, task.ID)
+	behind, asked := below(g, task)
 	err = e.Store.MarkTask(ctx, store.TaskMark{
-		RunID: run.ID, TaskID: task.ID, TaskCode: task.Code, Status: req.Status, Rows: req.Rows, Downstream: downstream,
+		RunID: run.ID, TaskID: task.ID, TaskCode: task.Code, Status: req.Status, Rows: req.Rows, Downstream: behind,
 		Action: action, Reason: req.Reason, Actor: e.Actor,
 	})
 	if err != nil {
@@ -241,16 +241,11 @@ func (e *Engine) markTask(ctx context.Context, g *store.Graph, req OperatorReque
 
 // below lists the tasks of a pipeline that wait for a task, directly or not, and the names of those that ask whether it
 // has data.
-func below(g *store.Graph, taskID int64) (ids []int64, asked []string) {
-	found := map[int64]bool{taskID: true}
-	order, _ := inOrder(g)
-	for _, t := range order {
+func below(g *store.Graph, task *store.Task) (ids []int64, asked []string) {
+	for _, t := range downstream(g, task, func(*store.Task) bool { return true }) {
+		ids = append(ids, t.ID)
 		for _, edge := range t.DependsOn {
-			if found[edge.TaskID] && !found[t.ID] {
-				found[t.ID] = true
-				ids = append(ids, t.ID)
-			}
-			if edge.TaskID == taskID && edge.Type == store.OnHasData {
+			if edge.TaskID == task.ID && edge.Type == store.OnHasData {
 				asked = append(asked, t.Code)
 			}
 		}
@@ -318,7 +313,7 @@ func (e *Engine) endDead(ctx context.Context, run *store.Run, look bool) ([]stor
 		}
 		gone := false
 		if look {
-			if gone, err = e.gone(ctx, &store.Attempt{OwnerID: a.OwnerID, LeaseExpired: a.LeaseExpired}); err != nil {
+			if gone, err = e.gone(ctx, a.OwnerID, a.LeaseExpired); err != nil {
 				return nil, err
 			}
 		}

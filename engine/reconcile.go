@@ -71,7 +71,7 @@ func (e *Engine) loseAll(ctx context.Context, pipelineID int64, doc *ReconcileDo
 	for _, a := range live {
 		gone, asked := proven[a.OwnerID]
 		if !asked || a.LeaseExpired {
-			if gone, err = e.gone(ctx, &store.Attempt{OwnerID: a.OwnerID, LeaseExpired: a.LeaseExpired}); err != nil {
+			if gone, err = e.gone(ctx, a.OwnerID, a.LeaseExpired); err != nil {
 				return err
 			}
 			proven[a.OwnerID] = gone
@@ -113,7 +113,7 @@ func (e *Engine) releaseAll(ctx context.Context, pipelineID int64, doc *Reconcil
 		return err
 	}
 	for _, run := range owned {
-		gone, err := e.gone(ctx, &store.Attempt{OwnerID: run.OwnerID, LeaseExpired: run.LeaseExpired})
+		gone, err := e.gone(ctx, run.OwnerID, run.LeaseExpired)
 		if err != nil {
 			return err
 		}

@@ -166,7 +166,7 @@ func (e *Engine) endRemote(ctx context.Context, g *store.Graph, run *store.Run) 
 		if live == nil {
 			continue
 		}
-		gone, err := e.gone(ctx, live)
+		gone, err := e.gone(ctx, live.OwnerID, live.LeaseExpired)
 		if err != nil {
 			return nil, err
 		}

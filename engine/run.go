@@ -411,7 +411,7 @@ func (e *Engine) loseDead(ctx context.Context, runID int64) error {
 			continue
 		}
 		asked[live.OwnerID] = true
-		gone, err := e.gone(ctx, live)
+		gone, err := e.gone(ctx, live.OwnerID, live.LeaseExpired)
 		if err != nil {
 			return err
 		}
@@ -443,12 +443,12 @@ func (e *Engine) liveAttempt(ctx context.Context, row *store.TaskRun) (*store.At
 	return last, nil
 }
 
-// gone reports whether nobody works on an attempt any more.
-func (e *Engine) gone(ctx context.Context, a *store.Attempt) (bool, error) {
-	if a.LeaseExpired {
+// gone reports whether the owner of a run or an attempt works on it no more.
+func (e *Engine) gone(ctx context.Context, owner string, leaseExpired bool) (bool, error) {
+	if leaseExpired {
 		return true, nil
 	}
-	return e.dead(ctx, a.OwnerID)
+	return e.dead(ctx, owner)
 }
 
 // document reads a run with its tasks.

@@ -168,7 +168,7 @@ func (e *Engine) refuseTask(ctx context.Context, c choice, row *store.TaskRun, s
 			return s, err
 		}
 		if live != nil {
-			gone, err := e.gone(ctx, live)
+			gone, err := e.gone(ctx, live.OwnerID, live.LeaseExpired)
 			if err != nil {
 				return s, err
 			}
