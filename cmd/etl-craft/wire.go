@@ -176,12 +176,8 @@ func openLocker(ctx context.Context, cfg *config.Config) (locks.Locker, error) {
 }
 
 func engineServer(cfg *config.Config) storepostgres.Config {
-	e := cfg.Engine
-	return storepostgres.Config{
-		URL: e.URL, Host: e.Host, Port: e.Port, Database: e.Database, User: e.User, Password: e.Password,
-		SSLMode: e.SSLMode, SSLRootCert: e.SSLRootCert, SSLCert: e.SSLCert, SSLKey: e.SSLKey,
-		Schema: e.Schema, DirectHost: e.Direct.Host, DirectPort: e.Direct.Port,
-	}
+	e := &cfg.Engine
+	return storepostgres.Config{Address: e.ConnString(), DirectAddress: e.DirectConnString(), Schema: e.Schema}
 }
 
 // databaseOf is the database of the configured warehouse, as its statements name it.

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,23 +27,11 @@ const (
 	connections     = 2
 )
 
-// Config says where the Engine DB is. URL, or the fields from Host to SSLKey.
+// Config says where the Engine DB is. Addresses are URLs or key=value strings, as PostgreSQL's own clients take them.
 type Config struct {
-	URL         string
-	Host        string
-	Port        int // 0 is 5432
-	Database    string
-	User        string
-	Password    string
-	SSLMode     string // "" is prefer
-	SSLRootCert string
-	SSLCert     string
-	SSLKey      string
-
-	Schema string // "" is etl_craft
-	// DirectHost and DirectPort lead past a transaction pooler, for locks and migrations. "" is Host.
-	DirectHost string
-	DirectPort int
+	Address       string
+	DirectAddress string // leads past a transaction pooler, for locks and migrations; "" is Address
+	Schema        string // "" is etl_craft
 }
 
 // DefaultSchema is where the tables are unless Config says otherwise.
@@ -64,11 +50,7 @@ func (c Config) SchemaName() string {
 // Connect is how to connect for ordinary work. Nothing in it depends on the session, so a transaction pooler may be in
 // between.
 func (c Config) Connect() (*pgx.ConnConfig, error) {
-	address := c.URL
-	if address == "" {
-		address = c.address()
-	}
-	config, err := pgx.ParseConfig(address)
+	config, err := pgx.ParseConfig(c.Address)
 	if err != nil {
 		return nil, fault.New(fault.ConfigInvalid, "the address of the Engine DB cannot be used: %w", err)
 	}
@@ -83,54 +65,10 @@ func (c Config) Connect() (*pgx.ConnConfig, error) {
 
 // Direct is how to connect to PostgreSQL itself.
 func (c Config) Direct() (*pgx.ConnConfig, error) {
-	config, err := c.Connect()
-	if err != nil || c.DirectHost == "" {
-		return config, err
+	if c.DirectAddress != "" {
+		c.Address = c.DirectAddress
 	}
-	direct := c
-	direct.Host, direct.Port = c.DirectHost, c.DirectPort
-	if c.URL != "" {
-		direct.URL, err = withHost(c.URL, c.DirectHost, c.DirectPort)
-		if err != nil {
-			return nil, err
-		}
-	}
-	direct.DirectHost = ""
-	return direct.Connect()
-}
-
-func withHost(address, host string, port int) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return "", fault.New(fault.ConfigInvalid, "a direct address needs an engine URL of the form postgres://host/database")
-	}
-	u.Host = hostPort(host, port)
-	return u.String(), nil
-}
-
-func hostPort(host string, port int) string {
-	if port == 0 {
-		port = 5432
-	}
-	return net.JoinHostPort(host, strconv.Itoa(port))
-}
-
-func (c Config) address() string {
-	options := url.Values{}
-	for name, value := range map[string]string{
-		"sslmode": c.SSLMode, "sslrootcert": c.SSLRootCert, "sslcert": c.SSLCert, "sslkey": c.SSLKey,
-	} {
-		if value != "" {
-			options.Set(name, value)
-		}
-	}
-	u := url.URL{Scheme: "postgres", Host: hostPort(c.Host, c.Port), Path: "/" + c.Database, RawQuery: options.Encode()}
-	if c.Password != "" {
-		u.User = url.UserPassword(c.User, c.Password)
-	} else if c.User != "" {
-		u.User = url.User(c.User)
-	}
-	return u.String()
+	return c.Connect()
 }
 
 // Open opens the Engine DB. Tables that are missing or of another version are ENGINE_NOT_MIGRATED or ENGINE_NEWER.

@@ -10,14 +10,17 @@ import (
 )
 
 func TestAddresses(t *testing.T) {
-	fields := postgres.Config{Host: "db", Database: "etl", User: "me", Password: `p@s:/?#'" %`, SSLMode: "disable", DirectHost: "db1", DirectPort: 6000}
-	url := postgres.Config{URL: "postgres://me:pw@db:7000/etl?sslmode=disable", DirectHost: "db1"}
+	fields := postgres.Config{
+		Address:       `host='db' dbname='etl' user='me' password='p@s:/?#\'" %' sslmode='disable'`,
+		DirectAddress: `host='db1' port='6000' dbname='etl' user='me' password='p@s:/?#\'" %' sslmode='disable'`,
+	}
+	url := postgres.Config{Address: "postgres://me:pw@db:7000/etl?sslmode=disable", DirectAddress: "postgres://me:pw@db1/etl?sslmode=disable"}
 	for name, c := range map[string]struct {
 		config           postgres.Config
 		password         string
 		port, directPort uint16
 	}{
-		"fields": {fields, fields.Password, 5432, 6000},
+		"fields": {fields, `p@s:/?#'" %`, 5432, 6000},
 		"url":    {url, "pw", 7000, 5432},
 	} {
 		got, err := c.config.Connect()
@@ -39,15 +42,15 @@ func TestAddresses(t *testing.T) {
 
 func TestWhatCannotBeOpened(t *testing.T) {
 	// Nothing listens on port 1.
-	_, err := postgres.Open(context.Background(), postgres.Config{Host: "127.0.0.1", Port: 1, Database: "etl", User: "me", Password: "geheim"})
+	_, err := postgres.Open(context.Background(), postgres.Config{Address: "host=127.0.0.1 port=1 dbname=etl user=me password=geheim"})
 	if !fault.Has(err, fault.EngineUnreachable) || strings.Contains(err.Error(), "geheim") {
 		t.Error(err)
 	}
-	_, err = postgres.Open(context.Background(), postgres.Config{URL: "postgres://me:geheim@db:port/etl"})
+	_, err = postgres.Open(context.Background(), postgres.Config{Address: "postgres://me:geheim@db:port/etl"})
 	if !fault.Has(err, fault.ConfigInvalid) || strings.Contains(err.Error(), "geheim") {
 		t.Error(err)
 	}
-	_, err = postgres.Open(context.Background(), postgres.Config{Host: "db", Schema: `a"b`})
+	_, err = postgres.Open(context.Background(), postgres.Config{Address: "host=db", Schema: `a"b`})
 	if !fault.Has(err, fault.ConfigInvalid) {
 		t.Error(err)
 	}

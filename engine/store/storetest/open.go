@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/etl-craft/etl-craft/engine/store"
@@ -91,15 +90,11 @@ func SQLite(t testing.TB) *Engine {
 var schemas atomic.Int64
 
 // Postgres is an Engine DB without any table, in a schema of its own that does not exist yet and is dropped after the test.
-func Postgres(t testing.TB, dsn string) *Engine { return inSchema(t, postgres.Config{URL: dsn}) }
+func Postgres(t testing.TB, dsn string) *Engine { return inSchema(t, postgres.Config{Address: dsn}) }
 
 // Pooled is Postgres through a transaction pooler; locks and migrations go to the server itself.
 func Pooled(t testing.TB, dsn, pooler string) *Engine {
-	server, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inSchema(t, postgres.Config{URL: pooler, DirectHost: server.Host, DirectPort: int(server.Port)})
+	return inSchema(t, postgres.Config{Address: pooler, DirectAddress: dsn})
 }
 
 func inSchema(t testing.TB, config postgres.Config) *Engine {
