@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/pgconnect"
 )
 
 // probes is how often a pooler is tempted to give the session away. Once is enough for one without other work. Of a pool of
@@ -48,7 +49,7 @@ func (s *session) sign(ctx context.Context) error {
 // givenAway reports whether session pid of conn, between two transactions of conn, serves another connection or is
 // replaced. The other connection keeps a transaction open meanwhile, because an idle pooler gives the session back.
 func givenAway(ctx context.Context, conn *pgx.Conn, pid uint32) (given bool, err error) {
-	other, err := pgx.ConnectConfig(ctx, conn.Config())
+	other, err := pgconnect.Patiently(ctx, func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, conn.Config()) })
 	if err != nil {
 		return false, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/pgconnect"
 	"github.com/etl-craft/etl-craft/locks"
 	"github.com/etl-craft/etl-craft/locks/internal/line"
 )
@@ -42,7 +43,7 @@ func connect(ctx context.Context, config *pgx.ConnConfig, ping time.Duration) (*
 }
 
 func (s *session) open(ctx context.Context, config *pgx.ConnConfig) (err error) {
-	s.conn, err = pgx.ConnectConfig(ctx, config)
+	s.conn, err = pgconnect.Patiently(ctx, func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, config) })
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/pgconnect"
 	"github.com/etl-craft/etl-craft/warehouses"
 )
 
@@ -136,7 +137,7 @@ func (w *warehouse) connection(ctx context.Context) (*pgconn.PgConn, error) {
 	for {
 		conn := w.left()
 		if conn == nil {
-			return pgconn.ConnectConfig(ctx, w.config)
+			return pgconnect.Patiently(ctx, func(ctx context.Context) (*pgconn.PgConn, error) { return pgconn.ConnectConfig(ctx, w.config) })
 		}
 		if conn.Ping(ctx) == nil {
 			return conn, nil

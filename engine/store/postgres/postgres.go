@@ -19,6 +19,7 @@ import (
 
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/pgconnect"
 )
 
 const (
@@ -97,7 +98,7 @@ func OpenToMigrate(_ context.Context, c Config) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDB(*config)
+	db := sql.OpenDB(pgconnect.Connector{Connector: stdlib.GetConnector(*config)})
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	return store.New(store.Backend{
@@ -106,7 +107,7 @@ func OpenToMigrate(_ context.Context, c Config) (*store.Store, error) {
 		Where:    fmt.Sprintf("%s:%d/%s", config.Host, config.Port, config.Database),
 		Writer:   db,
 		Reader:   db,
-		Direct:   stdlib.GetConnector(*direct),
+		Direct:   pgconnect.Connector{Connector: stdlib.GetConnector(*direct)},
 		Classify: classify,
 	}), nil
 }
