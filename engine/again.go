@@ -198,11 +198,12 @@ func (e *Engine) runTaskAgain(ctx context.Context, g *store.Graph, task *store.T
 	owner := ""
 	if req.WithDownstream {
 		owner, w.only = e.id, map[int64]bool{task.ID: true}
+		w.owner = owner
 		for _, t := range downstream(g, task, func(*store.Task) bool { return true }) {
 			w.only[t.ID] = true
 		}
 	}
-	if w.run, err = e.take(ctx, g, c, owner); err != nil {
+	if w.run, err = e.takeNow(ctx, g, &c, owner); err != nil {
 		return nil, err
 	}
 	doc, err := w.doAgain(ctx, c, task, may, owner)

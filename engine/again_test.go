@@ -173,7 +173,7 @@ func (b *bench) prepare(status string) int64 {
 		doc, err := b.run(RunRequest{Task: "a"})
 		wantCode(b.t, err, fault.RunFailed)
 		b.script.on("a", succeed(1))
-		err = b.store.SkipTasks(ctx, doc.PipelineRunID, []store.Skip{{TaskRunID: doc.Tasks[1].TaskRunID, Reason: store.SkipUpstream, Message: "a failed"}})
+		err = b.store.SkipTasks(ctx, doc.PipelineRunID, store.Claim{}, []store.Skip{{TaskRunID: doc.Tasks[1].TaskRunID, Reason: store.SkipUpstream, Message: "a failed"}})
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestRerunWithDownstream(t *testing.T) {
 	run := b.mustRun(RunRequest{Task: "a"})
 	b.mustRun(RunRequest{Task: "b"})
 	b.mustRun(RunRequest{Task: "c"})
-	if err := b.store.SkipTasks(context.Background(), run.PipelineRunID, []store.Skip{{TaskRunID: run.Tasks[3].TaskRunID, Reason: store.SkipOperator, Message: "no"}}); err != nil {
+	if err := b.store.SkipTasks(context.Background(), run.PipelineRunID, store.Claim{}, []store.Skip{{TaskRunID: run.Tasks[3].TaskRunID, Reason: store.SkipOperator, Message: "no"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.ran()

@@ -78,7 +78,7 @@ func (w *work) attempt(ctx context.Context, t *store.Task, row *store.TaskRun) a
 	durable := context.WithoutCancel(ctx)
 	var err error
 	x.attempt, err = w.e.Store.StartAttempt(durable, store.StartAttempt{
-		TaskRunID: row.ID, From: row.Status, Owner: w.e.id, Host: w.e.host, PID: os.Getpid(), LogPath: path, TargetObject: w.target(t), Actor: w.e.Actor,
+		TaskRunID: row.ID, From: row.Status, Attempts: row.Attempts, RunOwner: w.owner, Owner: w.e.id, Host: w.e.host, PID: os.Getpid(), LogPath: path, TargetObject: w.target(t), Actor: w.e.Actor,
 	})
 	if err != nil {
 		switch {
@@ -126,6 +126,8 @@ func (w *work) attempt(ctx context.Context, t *store.Task, row *store.TaskRun) a
 		end.state.written = *out.TaskCounts.Written
 	}
 	switch {
+	case out.ErrorCode == string(fault.LockLost):
+		end.err = errors.Join(end.err, err) // what is lost proved this process alive, too
 	case out.TaskStatus == store.Failed:
 		end.fault = fault.As(err)
 	case out.TaskStatus == store.Pending && out.Status != store.Cancelled:
@@ -327,13 +329,13 @@ func (x *execution) outcome(run context.Context, result handlers.Result, err err
 		o.ErrorHint = "the statement is in " + x.w.e.inProject(x.log.path)
 	}
 	switch {
-	case run.Err() != nil:
+	case run.Err() != nil || f.Code == fault.LockLost:
 		o.Status, o.TaskStatus = store.Cancelled, x.w.afterInterrupt(run)
 	case f.Code == fault.TaskTimeout:
 		o.Status = store.TimedOut
 	}
 	// An outside orchestrator has retries of its own.
-	if run.Err() == nil && f.Retryable && !x.w.e.remote() {
+	if o.Status != store.Cancelled && f.Retryable && !x.w.e.remote() {
 		if wait, ok := x.retries.wait(retriesUsed(x.earlier)); ok {
 			o.TaskStatus, o.RetryIn = store.Pending, wait
 		}

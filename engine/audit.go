@@ -44,6 +44,7 @@ type AuditEntry struct {
 	Outcome   *string         `json:"outcome"` // DONE or the code of an error; null while the command runs
 	ExitCode  *int            `json:"exit_code"`
 	EndedAt   *Time           `json:"ended_at"`
+	Result    json.RawMessage `json:"result"` // what a command came to, where it says so: purge
 
 	FromStatus *string `json:"from_status"`
 	ToStatus   *string `json:"to_status"`
@@ -107,6 +108,9 @@ func actionEntry(a store.Action) AuditEntry {
 	entry := AuditEntry{
 		At: Time{a.At}, Kind: AuditCommand, Actor: a.Actor.Name, ActorKind: a.Actor.Kind, Pipeline: orNil(a.Pipeline), Action: a.Command,
 		Host: orNil(a.Host), Arguments: json.RawMessage(a.Arguments), Outcome: orNil(a.Outcome), ExitCode: a.ExitCode, EndedAt: timeOrNil(a.EndedAt),
+	}
+	if a.Result != "" {
+		entry.Result = json.RawMessage(a.Result)
 	}
 	if a.RunID != 0 {
 		entry.PipelineRunID = &a.RunID

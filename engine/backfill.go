@@ -13,6 +13,7 @@ import (
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/internal/faultpoint"
+	"github.com/etl-craft/etl-craft/locks"
 )
 
 // longestBackfill is how many days one backfill may have.
@@ -89,7 +90,11 @@ func (e *Engine) Backfill(ctx context.Context, req RunRequest) (*BackfillDocumen
 	}
 	ctx = findingRun(ctx)
 	err = e.audited(ctx, store.ActionRecord{Command: "run", Arguments: string(arguments), PipelineID: g.Pipeline.ID}, func() error {
-		return e.backfill(ctx, g, req, days, doc)
+		err := e.backfill(ctx, g, req, days, doc)
+		if e.stopped(ctx) && len(doc.Runs) == 0 && errors.Is(err, context.Canceled) { // before its first day
+			err = goingOn(interrupted(req.Pipeline), req, days[0], days)
+		}
+		return err
 	})
 	if err != nil && doc.StoppedAt == nil {
 		doc = nil
@@ -101,12 +106,21 @@ func (e *Engine) backfill(ctx context.Context, g *store.Graph, req RunRequest, d
 	if e.remote() {
 		return req.refuseRemote()
 	}
+	lock, err := e.onlyBackfill(ctx, g)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }()
 	s, err := e.seriesOf(ctx, g, days)
 	if err != nil {
 		return err
 	}
 	for _, day := range days {
-		if g, err = e.Store.Graph(ctx, g.Pipeline.Code); err != nil {
+		g, err = e.Store.Graph(ctx, req.Pipeline)
+		if e.stopped(ctx) {
+			return goingOn(interrupted(req.Pipeline), req, day, days)
+		}
+		if err != nil {
 			return err
 		}
 		if g.PausedBy != "" {
@@ -127,9 +141,54 @@ func (e *Engine) backfill(ctx context.Context, g *store.Graph, req RunRequest, d
 			return e.stoppedAt(ctx, g, req, day, days, c, run, err, doc)
 		}
 		doc.Runs = append(doc.Runs, run)
+		e.deliverSoon(ctx)
 		faultpoint.Hit("after a day")
 	}
 	return nil
+}
+
+// onlyBackfill takes the lock that keeps two processes from carrying out backfills of one pipeline in turns. RUN_OWNED names
+// the one that has it.
+func (e *Engine) onlyBackfill(ctx context.Context, g *store.Graph) (locks.Lock, error) {
+	key := locks.BackfillKey(e.Store.Backend().Schema, g.Pipeline.Code)
+	me := locks.Holder{What: "backfill of pipeline " + g.Pipeline.Code, Pipeline: g.Pipeline.Code}
+	for until := time.Now().Add(serverNotices); ; {
+		lock, err := e.Locker.TryLock(ctx, key, me)
+		if err != nil || lock != nil {
+			return lock, err
+		}
+		by, err := e.holderOf(ctx, me.What)
+		if err != nil {
+			return nil, err
+		}
+		if by != nil && !(by.Host == e.host && noProcess(by.PID)) {
+			return nil, fault.New(fault.RunOwned, "a backfill of pipeline %s is under way, by process %d on host %s since %s", g.Pipeline.Code,
+				by.PID, by.Host, by.Since.UTC().Format("2006-01-02 15:04:05 UTC")).
+				WithHint("wait until it is done: etl-craft status --pipeline %s", g.Pipeline.Code)
+		}
+		if time.Now().After(until) {
+			return nil, fault.New(fault.RunOwned, "a backfill of pipeline %s is under way", g.Pipeline.Code).WithHint("etl-craft locks")
+		}
+		select { // the holder has just gone, or died
+		case <-time.After(lockPoll):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// lockPoll is the time between two tries to get a lock that a dead process held.
+const lockPoll = 50 * time.Millisecond
+
+// holderOf is who holds the lock on something, nil when nobody does.
+func (e *Engine) holderOf(ctx context.Context, what string) (*locks.Holder, error) {
+	held, err := e.Locker.Held(ctx)
+	for i := range held {
+		if held[i].What == what {
+			return &held[i], nil
+		}
+	}
+	return nil, err
 }
 
 func wentWell(status string) bool { return status == store.Success || status == store.Skipped }

@@ -143,9 +143,12 @@ func (f *flow) start(taskID int64) {
 	f.running++
 }
 
-// requeue takes note that a task that ran shall run again later, and not in this flow.
+// requeue takes note that a task that ran shall run again. Whether it may is decided anew, because an operator can have
+// changed tasks that it depends on meanwhile.
 func (f *flow) requeue(taskID int64) {
-	f.nodes[f.byID[taskID]].state = state{status: store.Pending}
+	i := f.byID[taskID]
+	f.nodes[i].state, f.nodes[i].offered = state{status: store.Pending}, false
+	f.touched = append(f.touched, i)
 	f.running--
 	f.pending++
 }

@@ -5,9 +5,11 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,6 +72,8 @@ type Engine struct {
 	warehouse warehouses.Warehouse
 	database  string // the warehouse's default database, once connected
 	alive     locks.Lock
+
+	courier courier
 }
 
 // New makes an Engine. It opens nothing.
@@ -87,6 +91,9 @@ func New(d Deps) *Engine {
 		host:     host,
 		id:       host + ":" + strconv.Itoa(os.Getpid()) + ":" + uuid.NewString(),
 	}
+	if d.Store != nil {
+		d.Store.Subscribe(d.Config.Profile, subscriptions(d.Config.Notifications))
+	}
 	for _, h := range d.Handlers {
 		e.handlers[h.Name()] = h
 	}
@@ -95,6 +102,9 @@ func New(d Deps) *Engine {
 
 // Close gives back the warehouse and the lock that proves this process alive. Store and Locker stay the caller's.
 func (e *Engine) Close() error {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	e.courier.settle(ended, time.Time{})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var errs []error
@@ -199,10 +209,13 @@ func (e *Engine) vanished(owner string) bool {
 		return false
 	}
 	pid, err := strconv.Atoi(parts[1])
-	return err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	return err == nil && noProcess(pid)
 }
 
-// audited records a state-changing command and how it ended.
+// noProcess reports whether this host has no process with the id.
+func noProcess(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// audited records a state-changing command and how it ended, and delivers what webhooks are to hear of it.
 func (e *Engine) audited(ctx context.Context, action store.ActionRecord, do func() error) error {
 	action.Actor, action.Host = e.Actor, e.host
 	id, err := e.Store.BeginAction(ctx, action)
@@ -217,7 +230,11 @@ func (e *Engine) audited(ctx context.Context, action store.ActionRecord, do func
 	if err != nil {
 		outcome = string(fault.As(err).Code)
 	}
-	return errors.Join(err, e.Store.EndAction(context.WithoutCancel(ctx), id, outcome, fault.ExitCode(err)))
+	err = errors.Join(err, e.Store.EndAction(context.WithoutCancel(ctx), id, outcome, fault.ExitCode(err)))
+	if slices.Contains(endsRuns, action.Command) {
+		e.settleDeliveries(ctx)
+	}
+	return err
 }
 
 // runningAction is the record of a command that finds out later which run it works on.
@@ -225,9 +242,23 @@ type runningAction struct{ id int64 }
 
 type actionKey struct{}
 
-// findingRun gives a command that audited records a context by which noteRun adds its run to the record.
+// findingRun gives a command that audited records a context by which noteRun adds its run to the record, and noteResult what
+// it came to.
 func findingRun(ctx context.Context) context.Context {
 	return context.WithValue(ctx, actionKey{}, &runningAction{})
+}
+
+// noteResult records what the command came to.
+func (e *Engine) noteResult(ctx context.Context, result any) error {
+	a, ok := ctx.Value(actionKey{}).(*runningAction)
+	if !ok || a.id == 0 {
+		return nil
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	return e.Store.NoteResult(context.WithoutCancel(ctx), a.id, string(text))
 }
 
 // noteRun records which run the command works on, the first one when there are several.

@@ -193,7 +193,7 @@ func (e *Engine) onRun(ctx context.Context, g *store.Graph, req OperatorRequest,
 	if err != nil {
 		return nil, err
 	}
-	if err := e.loseDead(ctx, run.ID); err != nil {
+	if err := e.loseDead(ctx, g.Pipeline.ID); err != nil {
 		return nil, err
 	}
 	if err := change(run); err != nil {
@@ -212,7 +212,7 @@ func (e *Engine) markTask(ctx context.Context, g *store.Graph, req OperatorReque
 	if err != nil {
 		return nil, err
 	}
-	if err := e.loseDead(ctx, run.ID); err != nil {
+	if err := e.loseDead(ctx, g.Pipeline.ID); err != nil {
 		return nil, err
 	}
 	behind, asked := below(g, task)
@@ -263,11 +263,14 @@ func (e *Engine) Cancel(ctx context.Context, req OperatorRequest) (doc *RunDocum
 		return nil, err
 	}
 	err = e.operate(ctx, "cancel", req, func(ctx context.Context, g *store.Graph) error {
-		run, err := e.theRun(ctx, g, req)
+		run, err := e.runToCancel(ctx, g, req)
 		if err != nil {
 			return err
 		}
-		if err := e.Store.CancelRun(ctx, run.ID, req.Reason, e.Actor); err != nil {
+		if run.Status != store.Cancelled {
+			err = e.Store.CancelRun(ctx, run.ID, req.Reason, e.Actor)
+		}
+		if err != nil {
 			return err
 		}
 		if err := e.untilCancelled(ctx, run); err != nil {
@@ -277,6 +280,35 @@ func (e *Engine) Cancel(ctx context.Context, req OperatorRequest) (doc *RunDocum
 		return err
 	})
 	return doc, err
+}
+
+// runToCancel is the run that cancel means: an unfinished one, or one whose cancelling was interrupted, so that tasks of it
+// are still running.
+func (e *Engine) runToCancel(ctx context.Context, g *store.Graph, req OperatorRequest) (*store.Run, error) {
+	run, err := e.theRun(ctx, g, req)
+	unnamed := fault.Has(err, fault.RunNotFound) && req.RunID == 0 && req.RunKey == ""
+	if err != nil && !unnamed {
+		return nil, err
+	}
+	if run != nil && run.Status != store.Cancelled {
+		return run, nil
+	}
+	live, readErr := e.Store.LiveAttempts(ctx, g.Pipeline.ID)
+	if readErr != nil {
+		return nil, readErr
+	}
+	for _, a := range live {
+		if a.RunStatus == store.Cancelled && (unnamed || a.RunID == run.ID) {
+			if run, err = e.Store.RunByID(ctx, a.RunID); err != nil {
+				return nil, err
+			}
+			return run, e.noteRun(ctx, run.ID)
+		}
+	}
+	if run != nil {
+		return nil, fault.New(fault.RunEnded, "run %d has ended CANCELLED", run.ID)
+	}
+	return nil, err
 }
 
 // untilCancelled waits until no attempt of a cancelled run is alive.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -13,7 +14,8 @@ type ReconcileDocument struct {
 	Schema   string        `json:"schema"`
 	Lost     []LostAttempt `json:"lost"`
 	Released []ReleasedRun `json:"released"`
-	Living   []LostAttempt `json:"living"` // attempts that are left alone, because their processes live
+	Breached []int64       `json:"sla_breached"` // ids of unfinished runs whose SLA has passed unnoticed until now
+	Living   []LostAttempt `json:"living"`       // attempts that are left alone, because their processes live
 }
 
 // LostAttempt is an attempt of a ReconcileDocument.
@@ -27,6 +29,24 @@ type LostAttempt struct {
 	TaskStatus    string `json:"task_status"` // afterwards
 }
 
+// breachAll records which runs that nobody may be working on have taken longer than their SLA.
+func (e *Engine) breachAll(ctx context.Context, pipelineID int64, doc *ReconcileDocument) error {
+	open, err := e.Store.RunsWithOpenSLA(ctx, pipelineID)
+	if err != nil {
+		return err
+	}
+	for _, id := range open {
+		breached, err := e.Store.BreachSLA(ctx, id)
+		if err != nil {
+			return err
+		}
+		if breached {
+			doc.Breached = append(doc.Breached, id)
+		}
+	}
+	return nil
+}
+
 // ReleasedRun is a run that a dead process owned.
 type ReleasedRun struct {
 	Pipeline      string `json:"pipeline"`
@@ -34,8 +54,8 @@ type ReleasedRun struct {
 	Owner         string `json:"owner"`
 }
 
-// Reconcile ends the attempts whose processes are gone as LOST and releases their runs, of one pipeline or, with "", of
-// all. Everything else it leaves alone.
+// Reconcile ends the attempts whose processes are gone as LOST, releases their runs and records SLAs that have passed, of
+// one pipeline or, with "", of all. Everything else it leaves alone.
 func (e *Engine) Reconcile(ctx context.Context, pipeline string) (*ReconcileDocument, error) {
 	var pipelineID int64
 	if pipeline != "" {
@@ -49,12 +69,18 @@ func (e *Engine) Reconcile(ctx context.Context, pipeline string) (*ReconcileDocu
 	if err != nil {
 		return nil, err
 	}
-	doc := &ReconcileDocument{Schema: "etl-craft/reconcile/1", Lost: []LostAttempt{}, Released: []ReleasedRun{}, Living: []LostAttempt{}}
+	doc := &ReconcileDocument{Schema: "etl-craft/reconcile/1", Lost: []LostAttempt{}, Released: []ReleasedRun{}, Breached: []int64{}, Living: []LostAttempt{}}
 	err = e.audited(ctx, store.ActionRecord{Command: "reconcile", Arguments: string(arguments), PipelineID: pipelineID}, func() error {
 		if err := e.loseAll(ctx, pipelineID, doc); err != nil {
 			return err
 		}
-		return e.releaseAll(ctx, pipelineID, doc)
+		if err := e.releaseAll(ctx, pipelineID, doc); err != nil {
+			return err
+		}
+		if err := e.breachAll(ctx, pipelineID, doc); err != nil {
+			return err
+		}
+		return e.Store.GiveUpNotifications(ctx, giveUpAfter+time.Hour)
 	})
 	if err != nil {
 		return nil, err

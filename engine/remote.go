@@ -98,6 +98,10 @@ func (e *Engine) remoteTask(ctx context.Context, g *store.Graph, run *store.Run,
 	if err := e.mayStart(ctx, g, c); err != nil {
 		return nil, err
 	}
+	tried, err := e.triedSoFar(ctx, run, task)
+	if err != nil {
+		return nil, err
+	}
 	if err := e.connectUnlessStopped(ctx); err != nil {
 		return nil, err
 	}
@@ -111,10 +115,29 @@ func (e *Engine) remoteTask(ctx context.Context, g *store.Graph, run *store.Run,
 	if err := w.load(ctx); err != nil {
 		return nil, err
 	}
-	if row := w.rows[task.ID]; row.Status == store.InProgress {
+	switch row := w.rows[task.ID]; {
+	case row.Status == store.InProgress:
 		return nil, taskState(w.run, row, "is running")
+	case row.Attempts != tried:
+		return nil, taskState(w.run, row, "was run by another process meanwhile and is %s", row.Status)
 	}
 	return w.runOne(ctx, task, func(context.Context) error { return nil })
+}
+
+// triedSoFar is how many attempts a task has had; TASK_STATE when one is under way. A call that then waits for the warehouse
+// while another one runs the task must not run it once more.
+func (e *Engine) triedSoFar(ctx context.Context, run *store.Run, task *store.Task) (int, error) {
+	rows, err := e.Store.TaskRuns(ctx, run.ID)
+	if err != nil {
+		return 0, err
+	}
+	for i := range rows {
+		if rows[i].TaskID == task.ID {
+			_, err := e.refuseTask(ctx, choice{run: run, again: &store.Again{}}, &rows[i], rowState(&rows[i]))
+			return rows[i].Attempts, err
+		}
+	}
+	return 0, nil // it joins the run
 }
 
 // finalizeRun ends a run: tasks that never ran are SKIPPED, and those whose process died FAILED.
@@ -181,7 +204,7 @@ func (e *Engine) endRemote(ctx context.Context, g *store.Graph, run *store.Run) 
 			return nil, err
 		}
 	}
-	if err := e.Store.SkipTasks(ctx, run.ID, skips); err != nil {
+	if err := e.Store.SkipTasks(ctx, run.ID, store.Claim{}, skips); err != nil {
 		return nil, err
 	}
 	w := &work{e: e, g: g, run: run}

@@ -47,11 +47,23 @@ func (e *Engine) Run(ctx context.Context, req RunRequest) (*RunDocument, error) 
 	return doc, inPipeline(err, g.Pipeline.Code)
 }
 
-// inPipeline completes an error with the pipeline that it is about.
+// inPipeline completes an error with the pipeline that it is about, and a refusal with what to do.
 func inPipeline(err error, pipeline string) error {
 	var known *fault.Error
-	if errors.As(err, &known) && known.Pipeline == "" {
+	if !errors.As(err, &known) {
+		return err
+	}
+	if known.Pipeline == "" {
 		known.Pipeline = pipeline
+	}
+	if known.Hint != "" {
+		return err
+	}
+	switch known.Code {
+	case fault.Paused:
+		known.Hint = "etl-craft resume --pipeline " + pipeline
+	case fault.RunActive, fault.RunOwned, fault.RunEnded, fault.TaskState:
+		known.Hint = "etl-craft status --pipeline " + pipeline
 	}
 	return err
 }
@@ -115,6 +127,7 @@ type choice struct {
 	run       *store.Run           // nil for a new one
 	named     bool                 // by its id or key
 	key, date string               // of a new one
+	newest    *int64               // the pipeline's newest run when a new one was chosen, 0 for none; nil when that does not matter
 	gates     []store.GateDecision // that let a new one start
 	trigger   string               // of a new one, "" for the usual one
 	reason    string               // why a person asks for something unusual, "" otherwise
@@ -131,11 +144,15 @@ func (e *Engine) today(ctx context.Context) (string, error) {
 
 // choose finds the run that a request means, and refuses what contradicts it.
 func (e *Engine) choose(ctx context.Context, g *store.Graph, req RunRequest) (choice, error) {
+	newest, err := e.newest(ctx, g) // before everything that is judged
+	if err != nil {
+		return choice{}, err
+	}
 	run, err := e.named(ctx, g, req.RunID, req.RunKey)
 	if err != nil {
 		return choice{}, err
 	}
-	c := choice{run: run, named: req.RunID != 0 || req.RunKey != "", key: req.RunKey, date: req.RunDate}
+	c := choice{run: run, named: req.RunID != 0 || req.RunKey != "", key: req.RunKey, date: req.RunDate, newest: newest}
 	if run == nil {
 		unfinished, err := e.Store.UnfinishedRun(ctx, g.Pipeline.ID)
 		if err != nil {
@@ -160,6 +177,16 @@ func (e *Engine) choose(ctx context.Context, g *store.Graph, req RunRequest) (ch
 		c.date, err = e.today(ctx)
 	}
 	return c, err
+}
+
+// newest is the id of a pipeline's newest run, 0 before the first one.
+func (e *Engine) newest(ctx context.Context, g *store.Graph) (*int64, error) {
+	var id int64
+	run, err := e.Store.NewestRun(ctx, g.Pipeline.ID)
+	if run != nil {
+		id = run.ID
+	}
+	return &id, err
 }
 
 func refuseRun(run *store.Run, date string) error {
@@ -217,10 +244,10 @@ func (e *Engine) carryOut(ctx context.Context, g *store.Graph, c choice) (*RunDo
 	if err != nil {
 		return nil, err
 	}
-	if w.run, err = e.take(ctx, g, c, e.id); err != nil {
+	if w.run, err = e.takeNow(ctx, g, &c, e.id); err != nil {
 		return nil, err
 	}
-	w.bypass = c.bypass
+	w.owner, w.bypass = e.id, c.bypass
 	if err := e.resetTasks(ctx, c, e.id); err != nil {
 		return nil, e.leave(ctx, w.run, err)
 	}
@@ -325,6 +352,56 @@ func ownerText(owner string) string {
 	return fmt.Sprintf("process %s on host %s", parts[1], parts[0])
 }
 
+// takeNow is take for a run that was chosen a while ago: the warehouse may have been waited for since. When somebody was
+// faster, the error says who.
+func (e *Engine) takeNow(ctx context.Context, g *store.Graph, c *choice, owner string) (*store.Run, error) {
+	if err := e.renew(ctx, g, c); err != nil {
+		return nil, err
+	}
+	run, err := e.take(ctx, g, *c, owner)
+	if fault.Has(err, fault.RunActive) || fault.Has(err, fault.RunOwned) || fault.Has(err, fault.RunEnded) {
+		if faster := e.renew(ctx, g, c); faster != nil {
+			return nil, faster
+		}
+	}
+	return run, err
+}
+
+// renew brings a choice up to date, and refuses it when another process has started, taken or ended the run meanwhile.
+func (e *Engine) renew(ctx context.Context, g *store.Graph, c *choice) error {
+	if c.run == nil {
+		return e.refuseStarted(ctx, g, c)
+	}
+	now, err := e.Store.RunByID(ctx, c.run.ID)
+	switch {
+	case err != nil:
+		return err
+	case now == nil:
+		return noRun(g, "run %d any more", c.run.ID)
+	case now.Ended() && (!c.run.Ended() || !now.EndedAt.Equal(*c.run.EndedAt)):
+		return fault.New(fault.RunEnded, "run %d of pipeline %s was ended %s by another process meanwhile", now.ID, now.PipelineCode, now.Status).
+			WithHint("etl-craft status --pipeline %s --run-id %d", now.PipelineCode, now.ID)
+	}
+	c.run = now
+	return e.refuseOwned(ctx, now)
+}
+
+// refuseStarted fails when a run of the pipeline was started since a new one was chosen.
+func (e *Engine) refuseStarted(ctx context.Context, g *store.Graph, c *choice) error {
+	if c.newest == nil {
+		return nil
+	}
+	newest, err := e.Store.NewestRun(ctx, g.Pipeline.ID)
+	if err != nil || newest == nil || newest.ID <= *c.newest {
+		return err
+	}
+	if err := e.refuseOwned(ctx, newest); err != nil {
+		return err
+	}
+	return fault.New(fault.RunActive, "run %d of pipeline %s was started by another process meanwhile and is %s", newest.ID, newest.PipelineCode, newest.Status).
+		WithHint("etl-craft status --pipeline %s --run-id %d", newest.PipelineCode, newest.ID)
+}
+
 // take makes the chosen run unfinished and gives it to owner, "" for nobody: a new run is admitted, an ended one reopened,
 // an unfinished one claimed. What dead processes left running in it is lost, and tasks that joined the pipeline join it.
 func (e *Engine) take(ctx context.Context, g *store.Graph, c choice, owner string) (*store.Run, error) {
@@ -348,7 +425,7 @@ func (e *Engine) take(ctx context.Context, g *store.Graph, c choice, owner strin
 			}
 		}
 	}
-	if err := e.loseDead(ctx, c.run.ID); err != nil {
+	if err := e.loseDead(ctx, g.Pipeline.ID); err != nil {
 		return nil, err
 	}
 	if err := e.Store.SyncTasks(ctx, c.run.ID); err != nil {
@@ -365,6 +442,9 @@ func (e *Engine) admit(ctx context.Context, g *store.Graph, c choice, owner stri
 	if err := e.refusePaused(ctx, g); err != nil {
 		return nil, err
 	}
+	if err := e.loseDead(ctx, g.Pipeline.ID); err != nil { // in runs that were cancelled
+		return nil, err
+	}
 	newest, err := e.Store.NewestRun(ctx, g.Pipeline.ID)
 	if err != nil {
 		return nil, err
@@ -378,7 +458,7 @@ func (e *Engine) admit(ctx context.Context, g *store.Graph, c choice, owner stri
 	}
 	run, err := e.Store.AdmitRun(ctx, store.NewRun{
 		PipelineID: g.Pipeline.ID, Key: c.key, Date: c.date, Trigger: trigger, OwnerID: owner, Actor: e.Actor,
-		ConfigSHA256: e.Config.Fingerprint(), Gates: c.gates, Reason: c.reason,
+		ConfigSHA256: e.Config.Fingerprint(), Gates: c.gates, Reason: c.reason, Newest: c.newest,
 	})
 	if err != nil {
 		return nil, err
@@ -395,34 +475,36 @@ func (e *Engine) admit(ctx context.Context, g *store.Graph, c choice, owner stri
 	return run, nil
 }
 
-// loseDead ends the attempts of a run whose processes are gone; their tasks are PENDING again.
-func (e *Engine) loseDead(ctx context.Context, runID int64) error {
-	rows, err := e.Store.TaskRuns(ctx, runID)
+// loseDead ends the attempts of a pipeline whose processes are gone; their tasks are PENDING again, or CANCELLED as their run
+// is.
+func (e *Engine) loseDead(ctx context.Context, pipelineID int64) error {
+	live, err := e.Store.LiveAttempts(ctx, pipelineID)
 	if err != nil {
 		return err
 	}
-	asked := map[string]bool{}
-	for _, row := range rows {
-		live, err := e.liveAttempt(ctx, &row)
-		if err != nil {
-			return err
-		}
-		if live == nil || asked[live.OwnerID] {
+	type share struct {
+		run   int64
+		owner string
+	}
+	asked := map[share]bool{}
+	for _, a := range live {
+		s := share{a.RunID, a.OwnerID}
+		if asked[s] {
 			continue
 		}
-		asked[live.OwnerID] = true
-		gone, err := e.gone(ctx, live.OwnerID, live.LeaseExpired)
+		asked[s] = true
+		gone, err := e.gone(ctx, a.OwnerID, a.LeaseExpired)
 		if err != nil {
 			return err
 		}
 		if !gone {
 			continue
 		}
-		lost, err := e.Store.LoseAttempts(ctx, runID, live.OwnerID)
+		lost, err := e.Store.LoseAttempts(ctx, a.RunID, a.OwnerID)
 		if err != nil {
 			return err
 		}
-		e.Log.Warn(fmt.Sprintf("%d task(s) were left running by %s, which is gone; they run again", lost, ownerText(live.OwnerID)))
+		e.Log.Warn(fmt.Sprintf("%d task(s) of run %d were left running by %s, which is gone", lost, a.RunID, ownerText(a.OwnerID)))
 	}
 	return nil
 }

@@ -34,8 +34,7 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 			return nil, err
 		}
 	}
-	may, err := e.taskMayStart(ctx, g, c, task)
-	if err != nil {
+	if _, err := e.taskMayStart(ctx, g, c, task); err != nil {
 		return nil, err
 	}
 	if err := e.connectUnlessStopped(ctx); err != nil {
@@ -45,15 +44,23 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	if w.run, err = e.take(ctx, g, c, ""); err != nil {
+	if w.run, err = e.takeNow(ctx, g, &c, ""); err != nil {
+		if c.run == nil && fault.Has(err, fault.RunActive) {
+			return e.joinRun(ctx, g, req, err)
+		}
 		return nil, err
 	}
-	if c.run != nil && c.run.Ended() {
-		if err := e.Store.ResetTasks(ctx, w.run.ID, store.ResetFailed); err != nil {
+	if err := w.load(ctx); err != nil {
+		return nil, err
+	}
+	if c.run != nil {
+		if err := w.waitAgain(ctx, c.run.Ended(), task); err != nil {
 			return nil, err
 		}
 	}
-	if err := w.load(ctx); err != nil {
+	// Another process may have run the task while this one waited for the warehouse.
+	may, err := e.taskMayStart(ctx, g, choice{run: w.run}, task)
+	if err != nil {
 		return nil, err
 	}
 	if err := w.skip(ctx, may.skips); err != nil {
@@ -63,6 +70,35 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 		return nil, err
 	}
 	return w.runOne(ctx, task, w.endIfOver)
+}
+
+// joinRun runs the task in the run that another process has just made for a task of its own. Without one, refused says why
+// there is none.
+func (e *Engine) joinRun(ctx context.Context, g *store.Graph, req RunRequest, refused error) (*RunDocument, error) {
+	run, err := e.Store.UnfinishedRun(ctx, g.Pipeline.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case run == nil:
+		return nil, refused
+	}
+	return e.runTask(ctx, g, req)
+}
+
+// waitAgain makes tasks PENDING that are to be tried again: those that failed in a run that had ended, and those that were
+// skipped because of a failure, when the task that failed gets another attempt.
+func (w *work) waitAgain(ctx context.Context, reopened bool, task *store.Task) error {
+	scope := store.ResetSkipped
+	switch {
+	case reopened:
+		scope = store.ResetFailed
+	case w.rows[task.ID].Status != store.Failed:
+		return nil
+	}
+	if err := w.e.Store.ResetTasks(ctx, w.run.ID, scope); err != nil {
+		return err
+	}
+	return w.load(ctx)
 }
 
 func findTask(g *store.Graph, code string) (*store.Task, error) {
@@ -234,7 +270,7 @@ func (w *work) runOne(ctx context.Context, task *store.Task, then func(context.C
 	case end.paused:
 		return nil, fault.New(fault.Paused, "pipeline %s was paused meanwhile", w.g.Pipeline.Code).WithHint("etl-craft resume --pipeline %s", w.g.Pipeline.Code)
 	case end.state.status == store.InProgress:
-		return nil, fault.New(fault.TaskState, "task %s was started by another process", task.Code)
+		return nil, taskState(w.run, w.rows[task.ID], "was started by another process")
 	case ctx.Err() != nil && end.state.status != store.Success:
 		return nil, fault.New(fault.Interrupted, "interrupted").
 			WithHint("etl-craft run --pipeline %s --task %s --run-id %d", w.g.Pipeline.Code, task.Code, w.run.ID)
@@ -267,17 +303,22 @@ func (w *work) untilSettled(ctx context.Context, task *store.Task) (attemptEnd, 
 	watch := time.NewTicker(watchEvery)
 	defer watch.Stop()
 	for {
-		select {
-		case <-time.After(time.Until(due)):
-		case <-watch.C:
-			if n := w.look(ctx); n.paused != nil {
-				return attemptEnd{}, n.paused
+		if w.e.stopped(ctx) {
+			return attemptEnd{}, interrupted(w.g.Pipeline.Code)
+		}
+		if wait := time.Until(due); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-watch.C:
+				if n := w.look(ctx); n.ended != nil {
+					return attemptEnd{}, n.ended
+				} else if n.paused != nil {
+					return attemptEnd{}, n.paused
+				}
+			case <-w.e.Stop:
+			case <-ctx.Done():
 			}
 			continue
-		case <-w.e.Stop:
-			return attemptEnd{}, interrupted(w.g.Pipeline.Code)
-		case <-ctx.Done():
-			return attemptEnd{}, interrupted(w.g.Pipeline.Code)
 		}
 		end := w.attempt(ctx, task, w.rows[task.ID])
 		if !end.retry || end.err != nil {
@@ -298,7 +339,10 @@ func (w *work) endIfOver(ctx context.Context) error {
 	if len(d.ready)+len(d.gated)+w.flow.running+w.flow.pending > 0 {
 		return nil
 	}
-	if err := w.skip(ctx, d.skips); err != nil {
+	switch err := w.skip(ctx, d.skips); {
+	case fault.Has(err, fault.RunUnfinished): // an operator was faster
+		return w.endIfOver(ctx)
+	case err != nil:
 		return err
 	}
 	_, err := w.end(ctx, "")

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,16 +20,31 @@ import (
 	"github.com/etl-craft/etl-craft/internal/project"
 )
 
-// Validate finds every problem that needs no warehouse: in the Engine DB's rows, or with files in the pipeline files, for
-// which no Store is needed. pipeline narrows the answer to one, "" is all. A FAIL comes with an error of code
-// CHECK_FAILED beside the document.
-func (e *Engine) Validate(ctx context.Context, pipeline string, files bool) (*ValidateDocument, error) {
+// ValidateRequest says what to validate.
+type ValidateRequest struct {
+	Pipeline string // "" for all
+	Files    bool   // the pipeline files instead of the Engine DB's rows; no Store is needed then
+	Connect  bool   // ask the warehouse too
+}
+
+// Validate finds every problem, by default those that need no warehouse. A FAIL comes with an error of code CHECK_FAILED
+// beside the document.
+func (e *Engine) Validate(ctx context.Context, req ValidateRequest) (*ValidateDocument, error) {
+	pipeline := req.Pipeline
 	var problems []fault.Problem
+	var graphs []*store.Graph
 	var err error
-	if files {
-		problems, err = e.validateFiles(pipeline)
+	if req.Files {
+		graphs, problems, err = e.validateFiles(pipeline)
 	} else {
-		problems, err = e.validateRows(ctx, pipeline)
+		graphs, problems, err = e.validateRows(ctx, pipeline)
+	}
+	if err == nil && req.Connect {
+		var found []fault.Problem
+		graphs = slices.DeleteFunc(graphs, func(g *store.Graph) bool { return pipeline != "" && g.Pipeline.Code != pipeline })
+		found, err = e.connected(ctx, graphs, problems)
+		project.Locate(e.Config.Dir, found)
+		problems = append(problems, found...)
 	}
 	if err != nil {
 		return nil, err
@@ -51,20 +67,20 @@ func (e *Engine) Validate(ctx context.Context, pipeline string, files bool) (*Va
 	return doc, nil
 }
 
-func (e *Engine) validateRows(ctx context.Context, pipeline string) ([]fault.Problem, error) {
+func (e *Engine) validateRows(ctx context.Context, pipeline string) ([]*store.Graph, []fault.Problem, error) {
 	if pipeline != "" {
 		if _, err := e.Store.Graph(ctx, pipeline); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	graphs, err := e.Store.Graphs(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	problems := e.problems(graphs, true)
 	project.Locate(e.Config.Dir, problems)
 	differences, err := e.fileDifferences(ctx)
-	return append(problems, differences...), err
+	return graphs, append(problems, differences...), err
 }
 
 // fileDifferences warns of pipelines whose files say something else than the Engine DB.
@@ -104,14 +120,15 @@ func (e *Engine) fileDifferences(ctx context.Context) ([]fault.Problem, error) {
 	return problems, nil
 }
 
-func (e *Engine) validateFiles(pipeline string) ([]fault.Problem, error) {
+func (e *Engine) validateFiles(pipeline string) ([]*store.Graph, []fault.Problem, error) {
 	desired, problems := project.Load(e.Config.Dir)
-	found := e.problems(graphsOf(desired), true)
+	graphs := graphsOf(desired)
+	found := e.problems(graphs, true)
 	project.Locate(e.Config.Dir, found)
 	if pipeline != "" && !slices.ContainsFunc(desired, func(d store.DesiredPipeline) bool { return d.Code == pipeline }) && len(problems) == 0 {
-		return nil, fault.New(fault.PipelineNotFound, "no file in %s declares the pipeline %s", project.Folder, pipeline)
+		return nil, nil, fault.New(fault.PipelineNotFound, "no file in %s declares the pipeline %s", project.Folder, pipeline)
 	}
-	return append(problems, found...), nil
+	return graphs, append(problems, found...), nil
 }
 
 // graphsOf turns files into graphs with ids of their own. What no file declares stays inactive, as it may be in the
@@ -129,7 +146,8 @@ func graphsOf(desired []store.DesiredPipeline) []*store.Graph {
 	for i, p := range desired {
 		id := ids[name{p.Code, ""}]
 		g := &store.Graph{Pipeline: store.Pipeline{ID: id, Code: p.Code, Name: p.Name, Description: p.Description,
-			RefreshType: p.RefreshType, Schedule: p.Schedule, Timezone: p.Timezone, SLAHours: p.SLAHours, Active: true, Origin: p.Origin}}
+			RefreshType: p.RefreshType, Schedule: p.Schedule, Timezone: p.Timezone, SLAHours: p.SLAHours,
+			Notifications: p.Notifications, Active: true, Origin: p.Origin}}
 		for _, d := range p.DependsOn {
 			up := ids[name{d.Pipeline, ""}]
 			g.DependsOn = append(g.DependsOn, store.PipelineEdge{PipelineID: up, PipelineCode: d.Pipeline, PipelineActive: up != 0, Type: d.Type, Match: d.Match})
@@ -174,6 +192,10 @@ type checker struct {
 func (e *Engine) problems(graphs []*store.Graph, all bool) []fault.Problem {
 	c := &checker{e: e, env: e.env(), byID: map[int64]*store.Task{}}
 	c.env.Warehouse = nil
+	traced := make(chan *lineage, 1)
+	if all { // it takes as long as the checks, so it goes on beside them
+		go func() { traced <- e.trace(c.env, graphs) }()
+	}
 	for _, g := range graphs {
 		for i := range g.Tasks {
 			c.byID[g.Tasks[i].ID] = &g.Tasks[i]
@@ -188,6 +210,8 @@ func (e *Engine) problems(graphs []*store.Graph, all bool) []fault.Problem {
 	}
 	if all {
 		c.pipelineCycles(graphs)
+		c.mixedCycle(graphs)
+		c.order(graphs, <-traced)
 	}
 	c.writers(graphs)
 	return c.problems
@@ -213,6 +237,7 @@ func (c *checker) pipeline(g *store.Graph) {
 			c.add(fail, fault.ScheduleInvalid, p.Code, "", "timezone", "write an IANA name such as UTC or Europe/Vienna", "the timezone %q is not known", p.Timezone)
 		}
 	}
+	c.notifications(p)
 	for _, d := range g.DependsOn {
 		switch {
 		case d.PipelineCode == p.Code:
@@ -223,6 +248,33 @@ func (c *checker) pipeline(g *store.Graph) {
 	}
 	if c.e.remote() && len(g.DependsOn) > 0 {
 		c.add(warn, fault.WrongMode, p.Code, "", "", "let the orchestrator wait for it", "dependencies on pipelines are not judged in orchestration.mode remote")
+	}
+}
+
+// notifications looks at what a pipeline tells webhooks of. Which ones there are depends on the profile.
+func (c *checker) notifications(p store.Pipeline) {
+	const example = `write {"NOTIFICATIONS": {"WEBHOOK": ["FAILED", "SUCCESS"]}}, as etl-craft apply does`
+	if p.NotificationsError != nil {
+		c.add(fail, fault.NotificationInvalid, p.Code, "", "notifications", example, "PIPELINE_PARAMETERS holds notifications that cannot be read: %v", p.NotificationsError)
+	}
+	var known []string
+	for _, w := range c.e.Config.Notifications {
+		known = append(known, w.Name)
+	}
+	for _, webhook := range slices.Sorted(maps.Keys(p.Notifications)) {
+		for _, event := range p.Notifications[webhook] {
+			if !slices.Contains(config.Events, event) {
+				c.add(fail, fault.NotificationInvalid, p.Code, "", "notifications", "known: "+strings.Join(config.Events, ", "), "the webhook %s is to be told of %q, which is no event", webhook, event)
+			}
+		}
+		if slices.Contains(known, webhook) {
+			continue
+		}
+		hint := "add it under notifications in etl-craft.yml"
+		if near := nearest.Of(webhook, known); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		c.add(warn, fault.NotificationInvalid, p.Code, "", "notifications", hint, "the profile %s has no webhook %s, so that nobody is told", c.e.Config.Profile, webhook)
 	}
 }
 
@@ -381,6 +433,51 @@ func (c *checker) pipelineCycles(graphs []*store.Graph) {
 	}
 }
 
+// mixedCycle names one circle that leads through tasks of several pipelines, or through tasks and pipelines, unless a
+// plainer one was found.
+func (c *checker) mixedCycle(graphs []*store.Graph) {
+	if slices.ContainsFunc(c.problems, func(p fault.Problem) bool { return p.Code == fault.GraphCycle }) {
+		return
+	}
+	// Tasks have their ids. A pipeline has two numbers below 0: its tasks wait for the first, the second for its tasks.
+	begin := func(pipeline int64) int64 { return -2 * pipeline }
+	end := func(pipeline int64) int64 { return -2*pipeline - 1 }
+	ups, names := map[int64][]int64{}, map[int64]string{}
+	var all []int64
+	for _, g := range graphs {
+		id := g.Pipeline.ID
+		all = append(all, begin(id), end(id))
+		names[begin(id)], names[end(id)] = "the start of "+g.Pipeline.Code, "the end of "+g.Pipeline.Code
+		ups[end(id)] = append(ups[end(id)], begin(id))
+		for _, d := range g.DependsOn {
+			if d.PipelineID != id {
+				ups[begin(id)] = append(ups[begin(id)], end(d.PipelineID))
+			}
+		}
+		for i := range g.Tasks {
+			t := &g.Tasks[i]
+			all = append(all, t.ID)
+			names[t.ID] = g.Pipeline.Code + "." + t.Code
+			ups[t.ID] = append(ups[t.ID], begin(id))
+			ups[end(id)] = append(ups[end(id)], t.ID)
+			for _, d := range t.DependsOn {
+				if d.TaskID != t.ID {
+					ups[t.ID] = append(ups[t.ID], d.TaskID)
+				}
+			}
+		}
+	}
+	circle := cycle(all, ups)
+	if circle == nil {
+		return
+	}
+	pipeline, task, _ := strings.Cut(names[circle[0]], ".")
+	if circle[0] < 0 {
+		pipeline, task = graphs[slices.IndexFunc(graphs, func(g *store.Graph) bool { return begin(g.Pipeline.ID) == circle[0] || end(g.Pipeline.ID) == circle[0] })].Pipeline.Code, ""
+	}
+	c.add(fail, fault.GraphCycle, pipeline, task, "", "remove one of these dependencies", "tasks and pipelines depend on each other in a circle: %s", path(circle, names))
+}
+
 func path(circle []int64, names map[int64]string) string {
 	texts := make([]string, 0, len(circle)+1)
 	for _, id := range append(slices.Clone(circle), circle[0]) {
@@ -422,10 +519,11 @@ func cycle(all []int64, ups map[int64][]int64) []int64 {
 	return nil
 }
 
-// writers finds tasks that write one target and want it in different formats or hashed over different columns.
+// writers finds tasks that write one target and want it in different formats, with different audit columns, or hashed over
+// different columns.
 func (c *checker) writers(graphs []*store.Graph) {
 	type writer struct {
-		pipeline, task, format, compare string
+		pipeline, task, format, compare, audit string
 	}
 	targets := map[string][]writer{}
 	var order []string
@@ -446,14 +544,26 @@ func (c *checker) writers(graphs []*store.Graph) {
 			if targets[target] == nil {
 				order = append(order, target)
 			}
-			targets[target] = append(targets[target], writer{g.Pipeline.Code, t.Code, format, columnList(t.Params["MERGE_COMPARE_COLUMNS"])})
+			audit := ""
+			if keeper, ok := c.e.handlers[t.Handler].(handlers.Maintainer); ok {
+				audit = strings.Join(keeper.AuditColumns(&handlers.Task{Task: *t}), ", ")
+			}
+			targets[target] = append(targets[target], writer{g.Pipeline.Code, t.Code, format, columnList(t.Params["MERGE_COMPARE_COLUMNS"]), audit})
 		}
 	}
 	for _, target := range order {
-		first, compared := targets[target][0], writer{}
+		first, compared, audited := targets[target][0], writer{}, writer{}
 		for _, w := range targets[target] {
 			if w.format != first.format {
 				c.add(fail, fault.WritersDisagree, w.pipeline, w.task, "TABLE_FORMAT", "give both the same TABLE_FORMAT", "%s has format %s here and %s in %s.%s", target, w.format, first.format, first.pipeline, first.task)
+			}
+			switch {
+			case w.audit == "":
+			case audited.audit == "":
+				audited = w
+			case w.audit != audited.audit:
+				c.add(warn, fault.WritersDisagree, w.pipeline, w.task, "SQL_ACTION", "write one target with one kind of action, or keep a target for each",
+					"%s gets the audit columns %s here and %s in %s.%s", target, w.audit, audited.audit, audited.pipeline, audited.task)
 			}
 			switch {
 			case w.compare == "":

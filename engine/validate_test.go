@@ -54,7 +54,7 @@ func TestValidateFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := New(Deps{Config: &config.Config{Dir: dir}, Handlers: newHandlers()})
-			doc, err := e.Validate(context.Background(), "", true)
+			doc, err := e.Validate(context.Background(), ValidateRequest{Files: true})
 			if (doc.Failures > 0) != fault.Has(err, fault.CheckFailed) {
 				t.Errorf("error is %v with %d failures", err, doc.Failures)
 			}
@@ -80,14 +80,14 @@ func TestMisshapenFile(t *testing.T) {
 	b := newBench(t)
 	b.apply("a:")
 	b.write("pipelines/SALES.yml", "pipeline: SALES\ntaks: []\n")
-	doc, err := b.engine().Validate(context.Background(), "", true)
+	doc, err := b.engine().Validate(context.Background(), ValidateRequest{Files: true})
 	wantCode(t, err, fault.CheckFailed)
 	if !strings.Contains(lines(doc.Problems), "taks") {
 		t.Errorf("problems:\n%s", lines(doc.Problems))
 	}
 	_, err = b.engine().Apply(context.Background(), false)
 	wantCode(t, err, fault.MetadataInvalid)
-	doc, err = b.engine().Validate(context.Background(), "", false)
+	doc, err = b.engine().Validate(context.Background(), ValidateRequest{})
 	if err != nil || doc.Failures != 0 || doc.Warnings == 0 {
 		t.Errorf("rows: %v %+v", err, doc)
 	}
@@ -96,16 +96,16 @@ func TestMisshapenFile(t *testing.T) {
 func TestValidateRowsWarnsOfOtherFiles(t *testing.T) {
 	b := newBench(t)
 	b.apply("a:", "b: a")
-	doc, err := b.engine().Validate(context.Background(), "SALES", false)
+	doc, err := b.engine().Validate(context.Background(), ValidateRequest{Pipeline: "SALES"})
 	if err != nil || len(doc.Problems) > 0 {
 		t.Fatalf("%v %s", err, lines(doc.Problems))
 	}
 	b.write("pipelines/SALES.yml", "pipeline: SALES\nname: Sales\nrefresh_type: FULL\ntasks: [{task: a, handler: TEST, params: {X_TASK: a}}]\n")
-	doc, err = b.engine().Validate(context.Background(), "SALES", false)
+	doc, err = b.engine().Validate(context.Background(), ValidateRequest{Pipeline: "SALES"})
 	if err != nil || doc.Warnings != 1 || doc.Problems[0].Code != fault.FilesDiffer {
 		t.Errorf("%v %s", err, lines(doc.Problems))
 	}
-	_, err = b.engine().Validate(context.Background(), "SELLS", false)
+	_, err = b.engine().Validate(context.Background(), ValidateRequest{Pipeline: "SELLS"})
 	wantCode(t, err, fault.PipelineNotFound)
 }
 
@@ -203,5 +203,32 @@ func TestSchedules(t *testing.T) {
 		if got := sundays(field); got != want {
 			t.Errorf("%q reads %q, want %q", field, got, want)
 		}
+	}
+}
+
+// TestMixedCycle finds circles that neither the tasks of one pipeline nor the dependencies between pipelines show.
+func TestMixedCycle(t *testing.T) {
+	for name, tt := range map[string]struct{ a, b, want string }{
+		"tasks of two pipelines": {"tasks: [{task: x, handler: TEST, depends_on: [B.y]}]\n", "tasks: [{task: y, handler: TEST, depends_on: [A.x]}]\n",
+			"FAIL GRAPH_CYCLE A.x: tasks and pipelines depend on each other in a circle: A.x waits for B.y waits for A.x"},
+		"a pipeline and a task": {"depends_on: [B]\ntasks: [{task: x, handler: TEST}]\n", "tasks: [{task: y, handler: TEST, depends_on: [A.x]}]\n",
+			"FAIL GRAPH_CYCLE A.: tasks and pipelines depend on each other in a circle: the start of A waits for the end of B waits for B.y waits for A.x waits for the start of A"},
+		"no circle": {"depends_on: [B]\ntasks: [{task: x, handler: TEST, depends_on: [B.y]}]\n", "tasks: [{task: y, handler: TEST}]\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(dir, "pipelines"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for code, text := range map[string]string{"A": tt.a, "B": tt.b} {
+				if err := os.WriteFile(filepath.Join(dir, "pipelines", code+".yml"), []byte("pipeline: "+code+"\n"+text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			doc, _ := New(Deps{Config: &config.Config{Dir: dir}, Handlers: newHandlers()}).Validate(context.Background(), ValidateRequest{Files: true})
+			if got := lines(doc.Problems); strings.TrimSpace(got) != tt.want {
+				t.Errorf("problems:\n%s\nwant\n%s", got, tt.want)
+			}
+		})
 	}
 }

@@ -26,6 +26,7 @@ func (w *work) look(ctx context.Context) news {
 	if err != nil {
 		return news{}
 	}
+	w.noteSLA(ctx, g)
 	n := news{ended: w.over(g), changed: g.Intervention != w.seen}
 	if n.ended == nil && g.PausedBy != "" {
 		n.paused = fault.New(fault.RunUnfinished, "run %d of pipeline %s is left unfinished: the pipeline was paused by %s: %s",
@@ -113,6 +114,7 @@ func (w *work) watchEnd(ctx context.Context, cancel context.CancelCauseFunc) *sy
 				cancel(over)
 				return
 			}
+			w.noteSLA(ctx, g)
 		}
 	})
 	return &watch

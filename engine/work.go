@@ -23,6 +23,7 @@ type work struct {
 	e      *Engine
 	g      *store.Graph
 	run    *store.Run
+	owner  string // of the run while this process works on it: itself, or "" when others may work on it too
 	env    *handlers.Env
 	alive  locks.Lock // proves to others that this process lives
 	rows   map[int64]*store.TaskRun
@@ -32,7 +33,10 @@ type work struct {
 	bypass string         // why gates are not asked, "" when they are
 	ahead  time.Duration  // of this process's clock, the Engine DB's
 	seen   int64          // the newest intervention that rows take into account
-	paused error          // why no more tasks start, nil while they may
+	// overtaken are tasks that run here, but whose rows said otherwise when they were read: an attempt had just ended, and a
+	// person may have changed the task since.
+	overtaken map[int64]bool
+	paused    error // why no more tasks start, nil while they may
 }
 
 func (e *Engine) newWork(ctx context.Context, g *store.Graph) (*work, error) {
@@ -70,7 +74,9 @@ func (w *work) loadBeside(ctx context.Context, mine map[int64]bool) error {
 		w.ahead = time.Until(now)
 	}
 	states := rowStates(rows)
+	w.overtaken = map[int64]bool{}
 	for id := range mine {
+		w.overtaken[id] = states[id].status != store.InProgress
 		states[id] = state{status: store.InProgress}
 	}
 	w.flow = newFlow(w.g.Tasks, states)
@@ -113,8 +119,7 @@ func (w *work) runAll(ctx context.Context) (*RunDocument, error) {
 	case err != nil:
 		return nil, err
 	case w.flow.running > 0:
-		return nil, fault.New(fault.RunUnfinished, "run %d of pipeline %s waits for tasks that other processes run", w.run.ID, w.g.Pipeline.Code).
-			WithHint("etl-craft run --pipeline %s", w.g.Pipeline.Code)
+		return nil, w.runsElsewhere(ctx)
 	case w.flow.pending > 0 && stop && w.paused != nil && !w.e.stopped(ctx):
 		return nil, w.paused
 	case w.flow.pending > 0 && stop:
@@ -127,6 +132,22 @@ func (w *work) runAll(ctx context.Context) (*RunDocument, error) {
 		return w.runAll(ctx) // an operator was faster than the end
 	}
 	return doc, err
+}
+
+// runsElsewhere says which tasks other processes run.
+func (w *work) runsElsewhere(ctx context.Context) error {
+	live, err := w.e.Store.LiveAttempts(ctx, w.g.Pipeline.ID)
+	if err != nil {
+		return err
+	}
+	var tasks []string
+	for _, a := range live {
+		if a.RunID == w.run.ID && a.OwnerID != w.e.id {
+			tasks = append(tasks, fmt.Sprintf("%s (%s)", a.Task, ownerText(a.OwnerID)))
+		}
+	}
+	return fault.New(fault.RunUnfinished, "run %d of pipeline %s waits for tasks that other processes run: %s", w.run.ID, w.g.Pipeline.Code, strings.Join(tasks, ", ")).
+		WithHint("etl-craft run --pipeline %s", w.g.Pipeline.Code)
 }
 
 // loop dispatches tasks until nothing runs here and nothing more may start. It reports whether it was told to stop.
@@ -144,13 +165,54 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 	watch := time.NewTicker(watchEvery)
 	defer watch.Stop()
 	stop, killed, lost := w.e.Stop, ctx.Done(), w.alive.Lost()
+	took := func(end attemptEnd) {
+		here--
+		delete(mine, end.task.ID)
+		err = joined(err, end.err)
+		if end.err != nil {
+			cancel(end.err)
+		}
+		w.note(end)
+		if w.overtaken[end.task.ID] && err == nil {
+			waiting = queue{}
+			if err = w.reload(ctx, mine); err != nil {
+				cancel(err)
+			}
+		}
+		stopped = end.paused && w.hold(w.look(ctx)) || stopped
+	}
+	heard := func(n news) {
+		switch {
+		case err != nil:
+		case n.ended != nil:
+			err = n.ended
+			cancel(err)
+		case n.changed:
+			waiting = queue{}
+			if err = w.reload(ctx, mine); err != nil {
+				cancel(err)
+			}
+		}
+		stopped = w.hold(n) || stopped
+	}
 	for {
 		if w.e.stopped(ctx) {
 			stopped = true
 		}
 		if !stopped && err == nil {
+			if err = w.lookAgain(ctx); err != nil {
+				cancel(err)
+			}
+		}
+		if !stopped && err == nil {
 			var more []*store.Task
 			more, err = w.advance(ctx)
+			if fault.Has(err, fault.RunUnfinished) { // an operator was faster
+				waiting = queue{}
+				if err = w.reload(ctx, mine); err == nil {
+					continue
+				}
+			}
 			for _, task := range w.wanted(more) {
 				waiting.add(task, w.due(task))
 			}
@@ -169,38 +231,33 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 		if here == 0 && (stopped || err != nil || len(waiting.later)+len(w.atGate) == 0) {
 			return stopped, err
 		}
+		var due, gate <-chan time.Time // nil while nothing would follow: what has rung rings on
+		if !stopped && err == nil {
+			gate = w.gateAlarm()
+			if here < w.e.Config.Orchestration.MaxParallelTasks {
+				due = waiting.alarm()
+			}
+		}
+		// Several things can have happened since. They are taken in an order, so that nothing depends on chance.
 		select {
-		case <-waiting.alarm():
-		case <-w.gateAlarm():
-			if err = errors.Join(err, w.lookAgain(ctx)); err != nil {
-				cancel(err)
-			}
-		case <-watch.C:
-			n := w.look(ctx)
-			switch {
-			case err != nil:
-			case n.ended != nil:
-				err = n.ended
-				cancel(err)
-			case n.changed:
-				waiting = queue{}
-				if err = w.reload(ctx, mine); err != nil {
-					cancel(err)
-				}
-			}
-			stopped = w.hold(n) || stopped
 		case end := <-ended:
-			here--
-			delete(mine, end.task.ID)
-			err = errors.Join(err, end.err)
-			if end.err != nil {
-				cancel(end.err)
-			}
-			w.note(end)
-			if end.retry || end.paused {
-				waiting.add(end.task, end.due)
-			}
-			stopped = end.paused && w.hold(w.look(ctx)) || stopped
+			took(end)
+			continue
+		default:
+		}
+		select {
+		case <-watch.C:
+			heard(w.look(ctx))
+			continue
+		default:
+		}
+		select {
+		case <-due:
+		case <-gate:
+		case <-watch.C:
+			heard(w.look(ctx))
+		case end := <-ended:
+			took(end)
 		case <-stop:
 			stopped, stop = true, nil
 			w.e.Log.Info("no more tasks start, running ones finish; interrupt again to stop them", "pipeline", w.g.Pipeline.Code)
@@ -208,10 +265,18 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 			stopped, killed = true, nil
 		case <-lost:
 			lost = nil
-			err = errors.Join(err, fault.New(fault.LockLost, "the lock that proves this process alive was lost, so another may take the run over"))
+			err = joined(err, fault.New(fault.LockLost, "the lock that proves this process alive was lost, so another may take the run over"))
 			cancel(err)
 		}
 	}
+}
+
+// joined adds an error to another one. All locks of a process are lost together, which is said once.
+func joined(err, more error) error {
+	if fault.Has(err, fault.LockLost) && fault.Has(more, fault.LockLost) {
+		return err
+	}
+	return errors.Join(err, more)
 }
 
 // due is when a task may start: later than now when a retry is waited for since before.
@@ -228,6 +293,10 @@ func (w *work) note(end attemptEnd) {
 	row.Attempts, row.Status = max(row.Attempts, end.number), end.state.status
 	switch {
 	case end.state.status == store.Pending:
+		if end.retry {
+			due := end.due.Add(w.ahead)
+			row.NotBefore = &due
+		}
 		w.flow.requeue(end.task.ID)
 	case end.state.ended():
 		w.flow.settle(end.task.ID, end.state)
@@ -257,7 +326,7 @@ func (w *work) skip(ctx context.Context, list []skipped) error {
 	for i, s := range list {
 		skips[i] = store.Skip{TaskRunID: w.rows[s.task.ID].ID, Reason: s.reason, Message: skipText(s)}
 	}
-	if err := w.e.Store.SkipTasks(ctx, w.run.ID, skips); err != nil {
+	if err := w.e.Store.SkipTasks(ctx, w.run.ID, store.Claim{Owner: w.owner, Seen: &w.seen}, skips); err != nil {
 		return err
 	}
 	for _, s := range list {
@@ -307,6 +376,7 @@ func (w *work) beat(ctx context.Context) *sync.WaitGroup {
 			if err := w.e.Store.Heartbeat(ctx, w.e.id, store.Lease); err != nil && ctx.Err() == nil {
 				w.e.Log.Warn("the Engine DB could not be told that this process lives: " + err.Error())
 			}
+			w.e.deliverSoon(ctx)
 		}
 	}()
 	return &beats

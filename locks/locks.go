@@ -32,6 +32,9 @@ func OwnerKey(owner string) Key { return key("owner", owner) }
 // MigrateKey serialises migrations of one Engine DB.
 func MigrateKey() Key { return key("migrate") }
 
+// BackfillKey is held by the process that carries out a backfill of a pipeline. engine tells Engine DBs in one server apart.
+func BackfillKey(engine, pipeline string) Key { return key("backfill", engine, pipeline) }
+
 func key(parts ...string) Key {
 	h := sha256.New()
 	for _, p := range parts {

@@ -94,7 +94,8 @@ func TestUp(t *testing.T) {
 		if _, err := e.TryStore(); !fault.Has(err, fault.EngineNotMigrated) || fault.As(err).Hint != "etl-craft migrate" {
 			t.Fatal(err)
 		}
-		engine := []string{"001_engine.sql", "002_guards.sql", "003_metadata_changes.sql", "004_action_runs.sql", "005_gate_wait_until.sql"}
+		engine := []string{"001_engine.sql", "002_guards.sql", "003_metadata_changes.sql", "004_action_runs.sql", "005_gate_wait_until.sql",
+			"006_notifications.sql", "007_purge.sql"}
 		report := mustUp(t, e, project())
 		if diff := cmp.Diff(migrations.Report{Engine: engine, Project: []string{"0001_sales.sql", "0002_edge.sql"}}, report); diff != "" {
 			t.Fatal(diff)

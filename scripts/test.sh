@@ -7,8 +7,11 @@
 # ETL_CRAFT_TEST_POSTGRES    servers of your own, as comma-separated URLs: none are started then
 # ETL_CRAFT_TEST_PGBOUNCER   poolers of your own, one for each server and in their order: none are started then. They have
 #                            to be set up as internal/testservers/pgbouncer.sh says
-# CI=true                    PostgreSQL servers that cannot be started are a failure; otherwise what needs them is skipped,
-#                            visibly, as are the tests with poolers where there is no PgBouncer
+# ETL_CRAFT_TEST_DUCKDB_EXTENSIONS   a folder with DuckDB's tpch.duckdb_extension and tpcds.duckdb_extension: none are
+#                            fetched then
+# CI=true                    PostgreSQL servers that cannot be started and extensions that cannot be fetched are a failure;
+#                            otherwise what needs them is skipped, visibly, as are the tests with poolers where there is no
+#                            PgBouncer
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -71,8 +74,23 @@ servers() {
   fi
 }
 
+# extensions fetches those of DuckDB that hold the queries of benchmarks.
+extensions() {
+  say "DuckDB's extensions tpch and tpcds"
+  local exported
+  if exported=$(internal/testservers/duckdb_extensions.sh); then
+    eval "$exported"
+  elif [ "${CI:-}" = true ]; then
+    echo "DuckDB's extensions were not fetched, and CI=true: giving up" >&2
+    exit 1
+  else
+    echo "WARNING: the tests with the queries of TPC-H and TPC-DS will be SKIPPED: they were not fetched" >&2
+  fi
+}
+
 [ -n "${ETL_CRAFT_TEST_POSTGRES:-}" ] || servers postgres "PostgreSQL servers"
 [ -n "${ETL_CRAFT_TEST_PGBOUNCER:-}" ] || servers pgbouncer "PgBouncer poolers"
+[ -n "${ETL_CRAFT_TEST_DUCKDB_EXTENSIONS:-}" ] || extensions
 
 check gofmt formatted
 check "go vet" go vet "${packages[@]}"

@@ -40,8 +40,9 @@ type Dialect struct {
 	Syntax           sqlscan.Syntax // how its SQL is written
 	Quote            string         // around identifiers
 	Folds            Fold
-	BackslashEscapes bool // in string literals
-	NamesDatabase    bool // statements may name the database in front of the schema
+	BackslashEscapes bool   // in string literals
+	NamesDatabase    bool   // statements may name the database in front of the schema
+	DefaultSchema    string // of names without one; "" where the session decides
 
 	Transactional bool     // a whole action, DDL included, is one transaction
 	QuietDDL      bool     // changing a table in a transaction that is rolled back makes nobody wait
@@ -57,6 +58,9 @@ type Dialect struct {
 	IndexesStage bool // has index_stage and analyze_stage: the planner needs them before joined updates
 	Sequences    bool // ROW_ID draws from a sequence of its own: create_sequence and drop_sequence
 	Continues    bool // has continue_generator: a new table's generator goes on where the old one's ended
+
+	Privileges bool     // has schema_rights, table_rights and grants
+	Defects    []Defect // of versions, for doctor
 
 	// RowID defines the ROW_ID column of a new table; old is the generator of the table it replaces, or "".
 	RowID func(d *Dialect, target QualifiedName, old SQL) SQL

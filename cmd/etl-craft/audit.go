@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -80,6 +81,19 @@ func auditDetail(e engine.AuditEntry) string {
 		parts = append(parts, *e.Outcome)
 		if e.ExitCode != nil && *e.ExitCode != 0 {
 			parts = append(parts, fmt.Sprintf("(exit %d)", *e.ExitCode))
+		}
+	}
+	if e.Result != nil {
+		var counts struct {
+			Runs, Rows, Files int64
+			Fixed             *[]string
+		}
+		switch err := json.Unmarshal(e.Result, &counts); {
+		case err != nil:
+		case counts.Fixed != nil:
+			parts = append(parts, fmt.Sprintf("%d fixed", len(*counts.Fixed)))
+		default:
+			parts = append(parts, counted(counts.Runs, "run")+", "+counted(counts.Rows, "row")+", "+counted(counts.Files, "file"))
 		}
 	}
 	if e.Reason != nil {

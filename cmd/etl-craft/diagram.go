@@ -4,10 +4,23 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/etl-craft/etl-craft/engine"
 )
 
-// diagram is what a graph looks like in any language: boxes, and arrows from what is waited for to what waits.
+func diagramFlag() cli.Flag {
+	return &cli.StringFlag{Name: "diagram", Usage: "prints a diagram in the `LANGUAGE` mermaid or dot instead of the text"}
+}
+
+func checkDiagram(c *cli.Context) error {
+	if !c.IsSet("diagram") {
+		return nil
+	}
+	return oneOf("diagram", c.String("diagram"), []string{"mermaid", "dot"})
+}
+
+// diagram is what a graph looks like in any language: boxes, and arrows between them.
 type diagram struct {
 	boxes  []string // labels, in order of their numbers
 	number map[string]int
@@ -16,16 +29,19 @@ type diagram struct {
 
 type arrow struct {
 	from, to int
-	label    string // "" for a SUCCESS
+	label    string // may be ""
 }
 
-func newDiagram(doc *engine.GraphDocument) *diagram {
-	d := &diagram{number: map[string]int{}}
+func newDiagram() *diagram { return &diagram{number: map[string]int{}} }
+
+// graphDiagram has arrows from what is waited for to what waits, without a label for a SUCCESS.
+func graphDiagram(doc *engine.GraphDocument) *diagram {
+	d := newDiagram()
 	if len(doc.DependsOn) > 0 {
 		d.box("pipeline " + doc.Pipeline)
 	}
 	for _, e := range doc.DependsOn {
-		d.arrow("pipeline "+e.Pipeline, "pipeline "+doc.Pipeline, e)
+		d.arrow("pipeline "+e.Pipeline, "pipeline "+doc.Pipeline, edgeLabel(e))
 	}
 	for _, t := range doc.Tasks {
 		d.box(t.Task)
@@ -34,7 +50,7 @@ func newDiagram(doc *engine.GraphDocument) *diagram {
 			if e.Pipeline != doc.Pipeline {
 				from = e.Pipeline + "." + from
 			}
-			d.arrow(from, t.Task, e)
+			d.arrow(from, t.Task, edgeLabel(e))
 		}
 	}
 	return d
@@ -50,7 +66,11 @@ func (d *diagram) box(label string) int {
 	return n
 }
 
-func (d *diagram) arrow(from, to string, e engine.GraphEdge) {
+func (d *diagram) arrow(from, to, label string) {
+	d.arrows = append(d.arrows, arrow{d.box(from), d.box(to), label})
+}
+
+func edgeLabel(e engine.GraphEdge) string {
 	var label []string
 	if e.On != "SUCCESS" {
 		label = append(label, e.On)
@@ -58,16 +78,15 @@ func (d *diagram) arrow(from, to string, e engine.GraphEdge) {
 	if e.Match == "same_date" {
 		label = append(label, "same date")
 	}
-	d.arrows = append(d.arrows, arrow{d.box(from), d.box(to), strings.Join(label, ", ")})
+	return strings.Join(label, ", ")
 }
 
-// mermaid is a Mermaid flowchart. Codes hold nothing that it would take for its own syntax.
-func mermaid(doc *engine.GraphDocument, _ *screen) string {
-	d := newDiagram(doc)
+// mermaid is a Mermaid flowchart. Only a box can hold what Mermaid would take for its own syntax: a quote in a table's name.
+func (d *diagram) mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
 	for i, label := range d.boxes {
-		fmt.Fprintf(&b, "  n%d[\"%s\"]\n", i, label)
+		fmt.Fprintf(&b, "  n%d[\"%s\"]\n", i, strings.ReplaceAll(label, `"`, "#quot;"))
 	}
 	for _, a := range d.arrows {
 		if a.label == "" {
@@ -80,10 +99,9 @@ func mermaid(doc *engine.GraphDocument, _ *screen) string {
 }
 
 // dot is a graph for Graphviz.
-func dot(doc *engine.GraphDocument, _ *screen) string {
-	d := newDiagram(doc)
+func (d *diagram) dot(name string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %q {\n  rankdir=LR\n  node [shape=box]\n", doc.Pipeline)
+	fmt.Fprintf(&b, "digraph %q {\n  rankdir=LR\n  node [shape=box]\n", name)
 	for i, label := range d.boxes {
 		fmt.Fprintf(&b, "  n%d [label=%q]\n", i, label)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etl-craft/etl-craft/engine"
-	"github.com/etl-craft/etl-craft/internal/fault"
 )
 
 func (p *program) graphCommand() *cli.Command {
@@ -17,12 +16,11 @@ func (p *program) graphCommand() *cli.Command {
 		Description: "etl-craft graph --pipeline SALES\netl-craft graph --pipeline SALES --diagram mermaid",
 		Flags: []cli.Flag{
 			pipelineFlag(true),
-			&cli.StringFlag{Name: "diagram", Usage: "prints a diagram in the `LANGUAGE` mermaid or dot instead of the table"},
+			diagramFlag(),
 		},
 		Action: func(c *cli.Context) (err error) {
-			show := map[string]func(*engine.GraphDocument, *screen) string{"": graphText, "mermaid": mermaid, "dot": dot}[c.String("diagram")]
-			if show == nil {
-				return fault.New(fault.Usage, "--diagram is %q; it takes mermaid, dot", c.String("diagram"))
+			if err := checkDiagram(c); err != nil {
+				return err
 			}
 			project, err := p.open(c, needs{store: true})
 			if err != nil {
@@ -33,7 +31,15 @@ func (p *program) graphCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return p.answer(doc, func() string { return show(doc, p.out) }, nil)
+			return p.answer(doc, func() string {
+				switch c.String("diagram") {
+				case "mermaid":
+					return graphDiagram(doc).mermaid()
+				case "dot":
+					return graphDiagram(doc).dot(doc.Pipeline)
+				}
+				return graphText(doc, p.out)
+			}, nil)
 		},
 	}
 }

@@ -138,7 +138,7 @@ func pauseText(doc *engine.PauseDocument) string {
 
 func (p *program) reconcileCommand() *cli.Command {
 	return &cli.Command{
-		Name: "reconcile", Usage: "ends what dead processes left running, and releases their runs; every run does so for its own pipeline",
+		Name: "reconcile", Usage: "ends what dead processes left running, releases their runs and records SLAs that have passed; every run does so for its own pipeline",
 		Description: "etl-craft reconcile\netl-craft reconcile --pipeline SALES",
 		Flags:       []cli.Flag{pipelineFlag(false)},
 		Action: func(c *cli.Context) (err error) {
@@ -168,7 +168,10 @@ func reconcileText(doc *engine.ReconcileDocument) string {
 	for _, a := range doc.Living {
 		fmt.Fprintf(&b, "left alone: attempt %d of %s.%s in run %d, whose process %s lives\n", a.Attempt, a.Pipeline, a.Task, a.PipelineRunID, a.Owner)
 	}
-	if len(doc.Lost)+len(doc.Released) == 0 {
+	for _, id := range doc.Breached {
+		fmt.Fprintf(&b, "SLA breached: run %d has taken longer than its pipeline's SLA and is unfinished\n", id)
+	}
+	if len(doc.Lost)+len(doc.Released)+len(doc.Breached) == 0 {
 		b.WriteString("nothing to do\n")
 	}
 	return b.String()

@@ -31,9 +31,9 @@ func newProgram(stdout, stderr *os.File) *program {
 func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
 		p.initCommand(), p.demoCommand(), p.migrateCommand(), p.applyCommand(), p.exportCommand(), p.validateCommand(),
-		p.planCommand(), p.runCommand(), p.statusCommand(), p.explainCommand(), p.historyCommand(), p.listCommand(), p.graphCommand(),
+		p.planCommand(), p.runCommand(), p.statusCommand(), p.explainCommand(), p.historyCommand(), p.listCommand(), p.graphCommand(), p.lineageCommand(),
 		p.markCommand(), p.skipCommand(), p.cancelCommand(),
-		p.pauseCommand(), p.resumeCommand(), p.reconcileCommand(), p.auditCommand(), p.locksCommand(), p.airflowCommand(), p.configCommand(), p.completionCommand(), p.versionCommand(),
+		p.pauseCommand(), p.resumeCommand(), p.reconcileCommand(), p.rehashCommand(), p.upgradeTargetsCommand(), p.doctorCommand(), p.auditCommand(), p.purgeCommand(), p.notificationsCommand(), p.locksCommand(), p.airflowCommand(), p.configCommand(), p.completionCommand(), p.versionCommand(),
 	}
 }
 

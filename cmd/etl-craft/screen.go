@@ -46,7 +46,7 @@ func (s *screen) paint(c text.Color, t string) string {
 }
 
 var stateColours = map[string]text.Color{
-	"SUCCESS": text.FgGreen, "FAILED": text.FgRed, "FAIL": text.FgRed, "LOST": text.FgRed, "TIMED_OUT": text.FgRed,
+	"SUCCESS": text.FgGreen, "OK": text.FgGreen, "FAILED": text.FgRed, "FAIL": text.FgRed, "LOST": text.FgRed, "TIMED_OUT": text.FgRed,
 	"SKIPPED": text.FgYellow, "CANCELLED": text.FgYellow, "WARN": text.FgYellow, "IN_PROGRESS": text.FgCyan,
 }
 

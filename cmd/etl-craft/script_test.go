@@ -37,11 +37,25 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:           "testdata/script",
+	p := scriptParams("")
+	p.Dir = "testdata/script"
+	testscript.Run(t, p)
+}
+
+// TestOldestPostgreSQL runs what asks the server's catalog on the oldest server too; the scripts take the newest.
+func TestOldestPostgreSQL(t *testing.T) {
+	p := scriptParams("oldest")
+	p.Files = []string{"testdata/script/doctor_postgres.txtar"}
+	testscript.Run(t, p)
+}
+
+// scriptParams are those of scripts that use the newest server, or the "oldest".
+func scriptParams(server string) testscript.Params {
+	return testscript.Params{
 		UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ETL_CRAFT_ACTOR", "tester")
+			e.Setenv("PG_SERVER", server)
 			e.Values[remembered{}] = &remembered{}
 			e.Values[background{}] = map[string]*begun{}
 			return nil
@@ -65,6 +79,7 @@ func TestScripts(t *testing.T) {
 			"refusals":  refusals,
 			"remember":  remember,
 			"unchanged": unchanged,
+			"webhook":   webhook,
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "postgres" {
@@ -72,7 +87,7 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
 		},
-	})
+	}
 }
 
 // exits CODE COMMAND... runs a command that must end with CODE.
@@ -94,7 +109,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // json PATH VALUE compares a value in the one document on stdout: json tasks.0.error.code NULL_MERGE_KEYS. A list's element
-// may be named by its task, as in tasks.load.status, and tasks.length is the number of elements.
+// may be named by its task or check, as in tasks.load.status, and tasks.length is the number of elements.
 func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: json PATH VALUE")
@@ -123,7 +138,7 @@ func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 			if err != nil {
 				i = slices.IndexFunc(v, func(element any) bool {
 					object, ok := element.(map[string]any)
-					return ok && object["task"] == name
+					return ok && (object["task"] == name || object["check"] == name)
 				})
 			}
 			if i < 0 {
@@ -310,6 +325,9 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 func postgresServer(ts *testscript.TestScript, _ bool, _ []string) {
 	servers := strings.Split(os.Getenv(storetest.DSNs), ",")
 	server, name := servers[len(servers)-1], fmt.Sprintf("cli_%d_%d", os.Getpid(), time.Now().UnixNano())
+	if ts.Getenv("PG_SERVER") == "oldest" {
+		server = servers[0]
+	}
 	all := func(statements ...string) {
 		for _, statement := range statements {
 			_, err := rows("pgx", server, statement)

@@ -65,16 +65,23 @@ func (p *program) open(c *cli.Context, n needs) (*openProject, error) {
 	return p.openConfigured(c, cfg, n)
 }
 
-func (p *program) openConfigured(c *cli.Context, cfg *config.Config, n needs) (_ *openProject, err error) {
-	deps := engine.Deps{
+// deps are what an engine works with that needs no opening.
+func (p *program) deps(c *cli.Context, cfg *config.Config, n needs) (deps engine.Deps, err error) {
+	deps = engine.Deps{
 		Config: cfg, Database: databaseOf(cfg), Handlers: allHandlers(), LogFormat: c.String("log-format"), LogLevel: logLevel(c),
 		Observer: n.observer, Stop: n.stop,
 	}
 	deps.Log = p.logger(c, n)
-	if deps.Actor, err = actor(); err != nil {
+	deps.Actor, err = actor()
+	return deps, err
+}
+
+func (p *program) openConfigured(c *cli.Context, cfg *config.Config, n needs) (_ *openProject, err error) {
+	deps, err := p.deps(c, cfg, n)
+	if err != nil {
 		return nil, err
 	}
-	if deps.Dialect, deps.OpenWarehouse, err = warehouseOf(cfg); err != nil {
+	if deps.Dialect, deps.OpenWarehouse, err = warehouseOf(cfg, deps.Log); err != nil {
 		return nil, err
 	}
 	opened := &openProject{}
@@ -189,12 +196,14 @@ func databaseOf(cfg *config.Config) string {
 }
 
 // warehouseOf is the dialect of the configured warehouse and how to connect to it.
-func warehouseOf(cfg *config.Config) (*warehouses.Dialect, func(context.Context) (warehouses.Warehouse, error), error) {
+func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, func(context.Context) (warehouses.Warehouse, error), error) {
 	w := cfg.Warehouse
 	switch {
 	case w.Type == config.DuckDB && w.TableFormat != config.Iceberg:
 		return duckdb.Dialect, func(context.Context) (warehouses.Warehouse, error) {
-			return duckdb.Open(duckdb.Options{Path: w.Path, Threads: w.Threads, MemoryLimit: w.MemoryLimit})
+			return duckdb.Open(duckdb.Options{
+				Path: w.Path, Threads: w.Threads, MemoryLimit: w.MemoryLimit, Wait: cfg.Orchestration.LockWait, Log: log,
+			})
 		}, nil
 	case w.Type == config.Postgres:
 		return postgres.Dialect, func(context.Context) (warehouses.Warehouse, error) {

@@ -133,9 +133,17 @@ func (a *applier) pipeline(have cfgTables, p DesiredPipeline) error {
 	if p.SLAHours != nil {
 		sla = strconv.FormatFloat(*p.SLAHours, 'f', -1, 64)
 	}
+	parameters := ""
+	if known := have.pipelines.rows[rowKey{p.Code}]; known != nil {
+		parameters = known.values[slices.Index(pipelineRows.columns, "PIPELINE_PARAMETERS")].String
+	}
+	parameters, err := writeSubscriptions(parameters, p.Notifications)
+	if err != nil {
+		return err
+	}
 	row, err := a.put(have.pipelines, rowKey{p.Code}, p.Code, []sql.NullString{
 		exactly(p.Name), optional(p.Description), exactly(p.RefreshType), optional(p.Schedule), optional(p.Timezone), optional(sla),
-		optional(p.Origin)})
+		optional(parameters), optional(p.Origin)})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type rowKind struct {
 
 var (
 	pipelineRows = rowKind{"pipeline", "pipeline", "all_pipelines", 1, 0,
-		[]string{"PIPELINE_NAME", "DESCRIPTION", "REFRESH_TYPE", "RUN_SCHEDULE", "SCHEDULE_TIMEZONE", "SLA_IN_HOURS", "ORIGIN"}}
+		[]string{"PIPELINE_NAME", "DESCRIPTION", "REFRESH_TYPE", "RUN_SCHEDULE", "SCHEDULE_TIMEZONE", "SLA_IN_HOURS", "PIPELINE_PARAMETERS", "ORIGIN"}}
 	taskRows = rowKind{"task", "task", "all_tasks", 2, 1,
 		[]string{"TASK_TYPE", "HANDLER", "RUN_CONDITION", "RUN_CONDITION_COUNT", "ORIGIN"}}
 	parameterRows = rowKind{"parameter", "parameter", "all_parameters", 2, 1,

@@ -37,19 +37,22 @@ func (s *Store) Attempts(ctx context.Context, taskRunID int64) ([]Attempt, error
 }
 
 // StartAttempt inserts the next attempt of a task run, RUNNING, and makes the task run IN_PROGRESS, whatever it was before.
-// It fails with TASK_STATE when another attempt is alive or the task run is not From, with RUN_ENDED or RUN_CANCELLED when
-// the run is not unfinished, and with PAUSED.
+// It fails with TASK_STATE when another attempt is alive or the task run is not as From and Attempts say, with RUN_ENDED or
+// RUN_CANCELLED when the run is not unfinished, with RUN_OWNED when it is not RunOwner's, and with PAUSED.
 func (s *Store) StartAttempt(ctx context.Context, a StartAttempt) (*Attempt, error) {
 	attempt := &Attempt{
 		TaskRunID: a.TaskRunID, Status: Running, Phase: PhaseStarted, OwnerID: a.Owner, Host: a.Host, PID: a.PID, LogPath: a.LogPath,
 	}
 	err := s.write(ctx, "start the attempt", func(t *tx) error {
-		now, err := t.claimTaskRun(a.TaskRunID, a.From)
+		now, err := t.claimTaskRun(a)
 		if err != nil {
 			return err
 		}
 		if err := t.next(attempt, now); err != nil {
 			return err
+		}
+		if a.From != "" && attempt.Number != a.Attempts+1 {
+			return fault.New(fault.TaskState, "task run %d had another attempt meanwhile", a.TaskRunID)
 		}
 		err = t.row("start_attempt", a.TaskRunID, attempt.Number, timeText(*attempt.Instant), a.Owner, Lease.Seconds(), orNull(a.Host),
 			orNull(a.PID), orNull(a.LogPath), a.Actor.Name, a.Actor.Kind).Scan(&attempt.ID)
@@ -73,12 +76,12 @@ func taskRuns(taskRunID int64) error {
 }
 
 // claimTaskRun makes sure that an attempt may start, and that neither the run ends nor another attempt starts meanwhile.
-func (t *tx) claimTaskRun(id int64, from string) (now time.Time, err error) {
+func (t *tx) claimTaskRun(a StartAttempt) (now time.Time, err error) {
 	var runID int64
-	var runStatus, status, pausedBy string
-	err = t.row("share_run_of_task", id).Scan(&runID, &runStatus, text(&pausedBy))
+	var runStatus, runOwner, status, pausedBy string
+	err = t.row("share_run_of_task", a.TaskRunID).Scan(&runID, &runStatus, text(&runOwner), text(&pausedBy))
 	if errors.Is(err, sql.ErrNoRows) {
-		return now, fault.New(fault.RunNotFound, "there is no task run %d", id)
+		return now, fault.New(fault.RunNotFound, "there is no task run %d", a.TaskRunID)
 	}
 	if err != nil {
 		return now, err
@@ -88,17 +91,19 @@ func (t *tx) claimTaskRun(id int64, from string) (now time.Time, err error) {
 		return now, fault.New(fault.RunCancelled, "run %d was cancelled", runID)
 	case runStatus != InProgress:
 		return now, runEnded(runID, runStatus)
+	case a.RunOwner != "" && a.RunOwner != runOwner:
+		return now, runOwned(runID, runOwner)
 	case pausedBy != "":
 		return now, fault.New(fault.Paused, "the pipeline is paused by %s", pausedBy)
 	}
-	if err := t.row("lock_task_run", id).Scan(&status, instant(&now)); err != nil {
+	if err := t.row("lock_task_run", a.TaskRunID).Scan(&status, instant(&now)); err != nil {
 		return now, err
 	}
 	if status == InProgress {
-		return now, taskRuns(id)
+		return now, taskRuns(a.TaskRunID)
 	}
-	if from != "" && status != from {
-		return now, fault.New(fault.TaskState, "task run %d is %s meanwhile", id, status)
+	if a.From != "" && status != a.From {
+		return now, fault.New(fault.TaskState, "task run %d is %s meanwhile", a.TaskRunID, status)
 	}
 	return now, nil
 }

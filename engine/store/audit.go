@@ -18,6 +18,7 @@ type Action struct {
 	RunID     int64  // 0 for none
 	Outcome   string // DONE, the code of an error, or "" while the command runs, and for ever when it was killed
 	ExitCode  *int
+	Result    string // JSON of what it came to, "" for commands that say nothing of it
 }
 
 // Intervention is a row of AUD_RUN_INTERVENTIONS to read.
@@ -49,7 +50,7 @@ func (s *Store) Actions(ctx context.Context, pipelineID int64, since time.Time) 
 		return t.each("actions", func(rows *sql.Rows) error {
 			var a Action
 			err := rows.Scan(instant(&a.At), instantOrNil(&a.EndedAt), &a.Actor.Name, &a.Actor.Kind, &a.Host, &a.Command, text(&a.Arguments),
-				text(&a.Pipeline), &a.RunID, text(&a.Outcome), &a.ExitCode)
+				text(&a.Pipeline), &a.RunID, text(&a.Outcome), &a.ExitCode, text(&a.Result))
 			actions = append(actions, a)
 			return err
 		}, timeText(since), pipelineID)

@@ -15,6 +15,7 @@ type NewRun struct {
 	Actor        Actor
 	ConfigSHA256 string
 	Gates        []GateDecision // that let it start
+	Newest       *int64         // the pipeline's newest run as the one who asks has seen it, 0 for none; nil when that does not matter
 	Reason       string         // why somebody asked for it in an unusual way, "" when nobody did
 }
 
@@ -44,8 +45,9 @@ type ResetScope string
 
 // Scopes of a reset. A task that is running is never reset.
 const (
-	ResetFailed ResetScope = "FAILED" // FAILED, and SKIPPED because an upstream failed
-	ResetAll    ResetScope = "ALL"    // every task that has ended
+	ResetFailed  ResetScope = "FAILED"  // FAILED, and SKIPPED because an upstream failed
+	ResetSkipped ResetScope = "SKIPPED" // only the latter
+	ResetAll     ResetScope = "ALL"     // every task that has ended
 )
 
 // Skip ends one PENDING task without running it.
@@ -55,10 +57,18 @@ type Skip struct {
 	Message   string `json:"message"`
 }
 
+// Claim is what a process that changes tasks of a run takes for true.
+type Claim struct {
+	Owner string // who owns the run, "" for whoever does
+	Seen  *int64 // the newest intervention, nil for whichever it is
+}
+
 // StartAttempt asks for the next attempt of a task run.
 type StartAttempt struct {
 	TaskRunID    int64
 	From         string // the status that the task run must have, "" for any
+	Attempts     int    // how many attempts it must have had, with From
+	RunOwner     string // who must own the run, "" for whoever does
 	Owner        string
 	Host         string
 	PID          int

@@ -4,16 +4,17 @@ import "errors"
 
 // DesiredPipeline is a pipeline as a file declares it, with its defaults filled in: the rows that ApplyMetadata makes.
 type DesiredPipeline struct {
-	Code        string
-	Name        string
-	Description string
-	RefreshType string // FULL or INCREMENTAL
-	Schedule    string
-	Timezone    string
-	SLAHours    *float64
-	DependsOn   []DesiredPipelineEdge
-	Tasks       []DesiredTask
-	Origin      string // "file pipelines/SALES.yml"
+	Code          string
+	Name          string
+	Description   string
+	RefreshType   string // FULL or INCREMENTAL
+	Schedule      string
+	Timezone      string
+	SLAHours      *float64
+	Notifications Subscriptions // nil for none of its own
+	DependsOn     []DesiredPipelineEdge
+	Tasks         []DesiredTask
+	Origin        string // "file pipelines/SALES.yml"
 }
 
 // DesiredPipelineEdge says that a pipeline waits for another one.

@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"time"
-
-	"github.com/etl-craft/etl-craft/internal/fault"
 )
 
 // Results of a gate.
@@ -123,6 +121,14 @@ type GateWait struct {
 // and says how much of it is left. nextLook is when the gate will be looked at again. A wait that ran out while nobody
 // looked begins anew.
 func (s *Store) WaitForGate(ctx context.Context, w GateWait, nextLook, atMost time.Duration) (left time.Duration, err error) {
+	left, err = s.waitForGate(ctx, w, nextLook, atMost)
+	if s.b.Classify(err) == Unique { // another process has begun the same wait in this moment
+		return s.waitForGate(ctx, w, nextLook, atMost)
+	}
+	return left, err
+}
+
+func (s *Store) waitForGate(ctx context.Context, w GateWait, nextLook, atMost time.Duration) (left time.Duration, err error) {
 	err = s.write(ctx, "wait for the gate", func(t *tx) error {
 		if _, err := t.exec("forget_gate_wait", w.PipelineID, w.RunID, w.TaskID, -Lease.Seconds()); err != nil {
 			return err
@@ -135,9 +141,6 @@ func (s *Store) WaitForGate(ctx context.Context, w GateWait, nextLook, atMost ti
 		left = until.Sub(now)
 		return err
 	})
-	if s.b.Classify(err) == Unique { // another process began the same wait in this moment
-		return 0, fault.New(fault.RunActive, "another process waits for the same gate").WithHint("the same command again")
-	}
 	return left, err
 }
 

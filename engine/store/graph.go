@@ -65,7 +65,7 @@ func (t *tx) noPipeline(code string) error {
 
 func pipelineColumns(p *Pipeline) []any {
 	return []any{&p.ID, &p.Code, &p.Name, text(&p.Description), &p.RefreshType, text(&p.Schedule), text(&p.Timezone), day(&p.StartDate), yes(&p.Catchup),
-		&p.SLAHours, yes(&p.Active), text(&p.Origin)}
+		&p.SLAHours, yes(&p.Active), text(&p.Origin), subscriptions(&p.Notifications, &p.NotificationsError)}
 }
 
 // graphs reads the active pipelines with ids from lowest to highest.

@@ -16,19 +16,27 @@ type Signal struct {
 	PausedBy     string // "" when the pipeline is not paused
 	PauseWhy     string
 	Intervention int64 // the newest one that changed tasks, 0 for none
+	SLAPassed    bool  // the run has taken longer than its SLA, and that is not recorded yet
 }
 
 // Signal reads what has been done to a run.
 func (s *Store) Signal(ctx context.Context, runID int64) (Signal, error) {
-	var g Signal
-	err := s.b.Reader.QueryRowContext(ctx, s.query("run_signal"), runID).Scan(&g.Status, text(&g.PausedBy), text(&g.PauseWhy), &g.Intervention)
+	g, err := scanSignal(s.b.Reader.QueryRowContext(ctx, s.query("run_signal"), runID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return g, noRun(runID)
 	}
 	if err != nil {
-		return g, s.failed("read the run", err)
+		return g, s.failed(ctx, "read the run", err)
 	}
 	return g, nil
+}
+
+func scanSignal(row *sql.Row) (g Signal, err error) {
+	var f slaFacts
+	var run lockedRun
+	err = row.Scan(&g.Status, text(&g.PausedBy), text(&g.PauseWhy), &g.Intervention, &f.hours, text(&f.status), instant(&run.started), instant(&run.now))
+	g.SLAPassed = err == nil && f.status == "" && f.passed(run)
+	return g, err
 }
 
 // TaskMark sets the status of one task of a run.
@@ -197,21 +205,8 @@ func (t *tx) noneRunning(runID int64) error {
 	return fault.New(fault.TaskState, "%d task(s) of run %d are running", running, runID)
 }
 
-// close ends an unfinished run, whoever owns it.
-func (t *tx) close(runID int64, run lockedRun, status, skipReason string, by Actor) error {
-	sla, err := t.slaStatus(run)
-	if err != nil {
-		return err
-	}
-	if _, err := t.exec("end_run", runID, status, orNull(skipReason), orNull(sla), by.Name, by.Kind); err != nil {
-		return err
-	}
-	_, err = t.exec("end_gate_waits_of_run", runID)
-	return err
-}
-
 // SkipRun ends the PENDING tasks of an unfinished run as SKIPPED, and the run with the status and skip reason that outcome
-// makes of all its tasks. It fails with TASK_STATE while a task is running and with RUN_ENDED.
+// makes of all its tasks; a SUCCESS uses up upstream runs. It fails with TASK_STATE while a task is running and with RUN_ENDED.
 func (s *Store) SkipRun(ctx context.Context, runID int64, reason string, by Actor, outcome func([]TaskRun) (status, skipReason string)) error {
 	return s.write(ctx, "skip the run", func(t *tx) error {
 		run, err := t.lockRun(runID)
@@ -234,6 +229,11 @@ func (s *Store) SkipRun(ctx context.Context, runID int64, reason string, by Acto
 		status, skipReason := outcome(tasks)
 		if err := t.close(runID, run, status, skipReason, by); err != nil {
 			return err
+		}
+		if status == Success { // by the tasks that have worked on the upstream runs
+			if _, err := t.exec("consume_gates_of_run", runID); err != nil {
+				return err
+			}
 		}
 		return t.intervene(run.pipelineID, runID, 0, ActionSkip, run.status, status, nil, "", reason, by)
 	})
@@ -348,7 +348,7 @@ func (s *Store) PauseOf(ctx context.Context, pipelineID int64) (*Pause, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.failed("read the pause", err)
+		return nil, s.failed(ctx, "read the pause", err)
 	}
 	return &p, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 //go:embed queries
@@ -15,20 +16,22 @@ var queryFiles embed.FS
 // is in queries/sqlite and queries/postgres.
 var words = map[Dialect]map[string]string{
 	SQLite: {
-		"now":        `(strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z')`,
-		"timestamp":  "TEXT",
-		"date":       "TEXT",
-		"json":       "TEXT",
-		"for_update": "", // the one writer holds the whole database
-		"for_share":  "",
+		"now":         `(strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z')`,
+		"timestamp":   "TEXT",
+		"date":        "TEXT",
+		"json":        "TEXT",
+		"for_update":  "", // the one writer holds the whole database
+		"for_share":   "",
+		"skip_locked": "",
 	},
 	Postgres: {
-		"now":        "statement_timestamp()",
-		"timestamp":  "timestamptz",
-		"date":       "date",
-		"json":       "jsonb",
-		"for_update": "FOR UPDATE",
-		"for_share":  "FOR SHARE",
+		"now":         "statement_timestamp()",
+		"timestamp":   "timestamptz",
+		"date":        "date",
+		"json":        "jsonb",
+		"for_update":  "FOR UPDATE",
+		"for_share":   "FOR SHARE",
+		"skip_locked": "FOR UPDATE SKIP LOCKED",
 	},
 }
 
@@ -43,6 +46,18 @@ var (
 	wordPattern  = regexp.MustCompile(`\{\{(\w+)\}\}`)
 	commentLine  = regexp.MustCompile(`(?m)^--.*\n?`)
 )
+
+// loaded keeps the statements of a dialect and schema.
+var loaded sync.Map
+
+func queriesOf(d Dialect, schema string) map[string]string {
+	key := [2]string{string(d), schema}
+	if known, ok := loaded.Load(key); ok {
+		return known.(map[string]string)
+	}
+	queries, _ := loaded.LoadOrStore(key, loadQueries(d, schema))
+	return queries.(map[string]string)
+}
 
 // loadQueries reads the blocks "-- name: x" of the dialect. {{x}} in a statement is a word, the schema or another block.
 func loadQueries(d Dialect, schema string) map[string]string {

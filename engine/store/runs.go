@@ -46,7 +46,7 @@ func (s *Store) run(ctx context.Context, query string, args ...any) (*Run, error
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.failed("read the run", err)
+		return nil, s.failed(ctx, "read the run", err)
 	}
 	return run, nil
 }
@@ -65,7 +65,8 @@ func (s *Store) History(ctx context.Context, pipelineID int64, limit int) ([]Run
 }
 
 // AdmitRun inserts a run that is IN_PROGRESS, with a PENDING row for each active task. It fails with RUN_ACTIVE when
-// another run of the pipeline is IN_PROGRESS or has the key.
+// another run of the pipeline is IN_PROGRESS or has the key, when one was started since r.Newest, and when what the gates
+// have chosen was used up meanwhile.
 func (s *Store) AdmitRun(ctx context.Context, r NewRun) (*Run, error) {
 	var run *Run
 	err := s.write(ctx, "admit the run", func(t *tx) error {
@@ -75,10 +76,17 @@ func (s *Store) AdmitRun(ctx context.Context, r NewRun) (*Run, error) {
 		if err != nil {
 			return err
 		}
+		// While this run is IN_PROGRESS no other one can start or end, so what is judged from here on stays true.
+		if err := t.noneSince(r, id); err != nil {
+			return err
+		}
 		if _, err = t.exec("add_tasks", id); err != nil {
 			return err
 		}
 		if err := t.recordGates(r.Actor, r.PipelineID, id, 0, r.Gates); err != nil {
+			return err
+		}
+		if err := t.gatesStillHold(id); err != nil {
 			return err
 		}
 		if r.Reason != "" {
@@ -100,6 +108,36 @@ func (s *Store) AdmitRun(ctx context.Context, r NewRun) (*Run, error) {
 		return nil, readErr
 	}
 	return nil, runActive(active)
+}
+
+// noneSince fails when another run of the pipeline was started since the one who asks has looked.
+func (t *tx) noneSince(r NewRun, id int64) error {
+	if r.Newest == nil {
+		return nil
+	}
+	var other int64
+	err := t.row("run_since", r.PipelineID, *r.Newest, id).Scan(&other)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.RunActive, "run %d of the pipeline was started meanwhile", other).WithHint("the same command again")
+}
+
+// gatesStillHold fails when a run that a gate has chosen was used up between the decision and the admission.
+func (t *tx) gatesStillHold(id int64) error {
+	var used int64
+	err := t.row("used_up_of_run", id).Scan(&used)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.RunActive, "run %d, which the pipeline depends on, was used up by another run of it meanwhile", used).
+		WithHint("the same command again")
 }
 
 // runActive names the run that is in the way. It may have ended since it was.
@@ -275,20 +313,13 @@ func (s *Store) EndRun(ctx context.Context, e RunEnd) error {
 		if run.owner != e.Owner {
 			return runOwned(e.RunID, run.owner)
 		}
-		if err := t.nothingNew(e); err != nil {
+		if err := t.nothingNew(e.RunID, e.Seen); err != nil {
 			return err
 		}
 		if err := t.closeTasks(e); err != nil {
 			return err
 		}
-		sla, err := t.slaStatus(run)
-		if err != nil {
-			return err
-		}
-		if _, err = t.exec("end_run", e.RunID, e.Status, orNull(e.SkipReason), orNull(sla), orNull(e.Actor.Name), orNull(e.Actor.Kind)); err != nil {
-			return err
-		}
-		if _, err = t.exec("end_gate_waits_of_run", e.RunID); err != nil {
+		if err := t.close(e.RunID, run, e.Status, e.SkipReason, e.Actor); err != nil {
 			return err
 		}
 		if e.Consume && e.Status == Success {
@@ -298,14 +329,13 @@ func (s *Store) EndRun(ctx context.Context, e RunEnd) error {
 	})
 }
 
-func (t *tx) nothingNew(e RunEnd) error {
-	if e.Seen == nil {
+func (t *tx) nothingNew(runID int64, seen *int64) error {
+	if seen == nil {
 		return nil
 	}
-	var g Signal
-	err := t.row("run_signal", e.RunID).Scan(&g.Status, text(&g.PausedBy), text(&g.PauseWhy), &g.Intervention)
-	if err == nil && g.Intervention != *e.Seen {
-		return fault.New(fault.RunUnfinished, "tasks of run %d were changed meanwhile", e.RunID)
+	g, err := scanSignal(t.row("run_signal", runID))
+	if err == nil && g.Intervention != *seen {
+		return fault.New(fault.RunUnfinished, "tasks of run %d were changed meanwhile", runID)
 	}
 	return err
 }
@@ -326,16 +356,25 @@ func (t *tx) closeTasks(e RunEnd) error {
 	return fault.New(fault.RunUnfinished, "run %d has %d running and %d pending tasks", e.RunID, running, pending)
 }
 
-// slaStatus is "" without an SLA.
-func (t *tx) slaStatus(run lockedRun) (string, error) {
-	var hours *float64
-	if err := t.row("sla_hours", run.pipelineID).Scan(&hours); err != nil || hours == nil {
-		return "", err
+// close ends an unfinished run, whoever owns it, and tells those who listen.
+func (t *tx) close(runID int64, run lockedRun, status, skipReason string, by Actor) error {
+	f, err := t.slaFacts(runID)
+	if err != nil {
+		return err
 	}
-	if run.now.Sub(run.started).Hours() > *hours {
-		return "BREACHED", nil
+	sla := f.decided(run)
+	if _, err := t.exec("end_run", runID, status, orNull(skipReason), orNull(sla), orNull(by.Name), orNull(by.Kind)); err != nil {
+		return err
 	}
-	return "MET", nil
+	if _, err := t.exec("end_gate_waits_of_run", runID); err != nil {
+		return err
+	}
+	if sla == "BREACHED" && f.status == "" {
+		if err := t.notify(runID, f, SLABreached); err != nil {
+			return err
+		}
+	}
+	return t.notify(runID, f, status)
 }
 
 // Heartbeat extends the leases of owner's runs and live attempts to lease from now.

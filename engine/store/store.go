@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/faultpoint"
 )
 
 // EngineVersion is the highest migration of the ENGINE stream that this code works with.
-const EngineVersion = 5
+const EngineVersion = 7
 
 // Dialect names the kind of database.
 type Dialect string
@@ -54,13 +55,15 @@ type Backend struct {
 
 // Store is an Engine DB. It is safe for concurrent use.
 type Store struct {
-	b       Backend
-	queries map[string]string
+	b             Backend
+	queries       map[string]string
+	profile       string // of the configuration, for webhooks
+	subscriptions Subscriptions
 }
 
 // New makes a Store of an opened database, without looking at it.
 func New(b Backend) *Store {
-	return &Store{b: b, queries: loadQueries(b.Dialect, b.Schema)}
+	return &Store{b: b, queries: queriesOf(b.Dialect, b.Schema)}
 }
 
 // Backend is what the Store works on.
@@ -174,9 +177,13 @@ func (t *tx) each(name string, scan func(*sql.Rows) error, args ...any) error {
 	return rows.Err()
 }
 
-// write runs f in a transaction; what says what for, in errors.
+// write runs f in a transaction; what says what for, in errors and as the fault point behind its COMMIT.
 func (s *Store) write(ctx context.Context, what string, f func(*tx) error) error {
-	return s.in(ctx, s.b.Writer, nil, what, f)
+	err := s.in(ctx, s.b.Writer, nil, what, f)
+	if err == nil {
+		faultpoint.Hit("committed: " + what)
+	}
+	return err
 }
 
 // read runs f on one snapshot.
@@ -191,13 +198,13 @@ func (s *Store) read(ctx context.Context, what string, f func(*tx) error) error 
 func (s *Store) in(ctx context.Context, db *sql.DB, options *sql.TxOptions, what string, f func(*tx) error) error {
 	began, err := db.BeginTx(ctx, options)
 	if err != nil {
-		return s.failed(what, err)
+		return s.failed(ctx, what, err)
 	}
 	if err := f(&tx{ctx: ctx, s: s, Tx: began, prepared: map[string]*sql.Stmt{}}); err != nil {
-		return errors.Join(s.failed(what, err), rolledBack(began))
+		return errors.Join(s.failed(ctx, what, err), rolledBack(began))
 	}
 	if err := began.Commit(); err != nil {
-		return s.failed(what, err)
+		return s.failed(ctx, what, err)
 	}
 	return nil
 }
@@ -211,10 +218,13 @@ func rolledBack(t *sql.Tx) error {
 	return err
 }
 
-func (s *Store) failed(what string, err error) error {
+func (s *Store) failed(ctx context.Context, what string, err error) error {
 	var known *fault.Error
 	if errors.As(err, &known) || errors.Is(err, ErrDryRun) {
 		return err
+	}
+	if ctx.Err() != nil { // of which drivers and database/sql say that the transaction is over, or that it was interrupted
+		return fmt.Errorf("engine db: %s: %w", what, ctx.Err())
 	}
 	if s.b.Classify(err) == Unreachable {
 		return fault.New(fault.EngineUnreachable, "the Engine DB %s cannot be reached to %s: %w", s.b.Where, what, err).

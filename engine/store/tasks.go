@@ -31,8 +31,9 @@ func (t *tx) taskRuns(runID int64) ([]TaskRun, error) {
 	return runs, err
 }
 
-// SkipTasks ends tasks of a run as SKIPPED. Those that are not PENDING any more are left as they are.
-func (s *Store) SkipTasks(ctx context.Context, runID int64, skips []Skip) error {
+// SkipTasks ends tasks of a run as SKIPPED. Those that are not PENDING any more are left as they are. It fails with RUN_OWNED
+// when the run is not the claim's, and with RUN_UNFINISHED when a person has changed tasks since.
+func (s *Store) SkipTasks(ctx context.Context, runID int64, c Claim, skips []Skip) error {
 	if len(skips) == 0 {
 		return nil
 	}
@@ -41,7 +42,17 @@ func (s *Store) SkipTasks(ctx context.Context, runID int64, skips []Skip) error 
 		return err
 	}
 	return s.write(ctx, "skip the tasks", func(t *tx) error {
-		_, err := t.exec("skip_tasks", runID, string(list))
+		run, err := t.lockRun(runID)
+		if err != nil {
+			return err
+		}
+		if c.Owner != "" && run.owner != c.Owner {
+			return runOwned(runID, run.owner)
+		}
+		if err := t.nothingNew(runID, c.Seen); err != nil {
+			return err
+		}
+		_, err = t.exec("skip_tasks", runID, string(list))
 		return err
 	})
 }
@@ -62,4 +73,20 @@ func (s *Store) TargetRecord(ctx context.Context, target TargetName) (TargetReco
 		return err
 	})
 	return record, err
+}
+
+// RecordHash records how the hashes in a target are made.
+func (s *Store) RecordHash(ctx context.Context, target TargetName, version int, compare string) error {
+	return s.write(ctx, "record the target's hashes", func(t *tx) error {
+		_, err := t.exec("set_target_hash", target.Identity, target.Name, version, compare)
+		return err
+	})
+}
+
+// ForgetHash records that nobody knows how the hashes in a target are made.
+func (s *Store) ForgetHash(ctx context.Context, target TargetName) error {
+	return s.write(ctx, "forget the target's hashes", func(t *tx) error {
+		_, err := t.exec("forget_target_hash", target.Identity, target.Name)
+		return err
+	})
 }

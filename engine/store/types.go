@@ -58,17 +58,19 @@ const (
 
 // Pipeline is a row of CFG_PIPELINES.
 type Pipeline struct {
-	ID          int64
-	Code, Name  string
-	Description string
-	RefreshType string // FULL or INCREMENTAL
-	Schedule    string
-	Timezone    string
-	StartDate   string // YYYY-MM-DD, of the schedule; "" for none
-	Catchup     bool   // an orchestrator makes up for missed ticks
-	SLAHours    *float64
-	Active      bool
-	Origin      string // "file pipelines/SALES.yml", "migration 0003_sales.sql", "" for rows made otherwise
+	ID                 int64
+	Code, Name         string
+	Description        string
+	RefreshType        string // FULL or INCREMENTAL
+	Schedule           string
+	Timezone           string
+	StartDate          string // YYYY-MM-DD, of the schedule; "" for none
+	Catchup            bool   // an orchestrator makes up for missed ticks
+	SLAHours           *float64
+	Notifications      Subscriptions // its own, which count instead of the configuration's for the webhooks they name; nil for none
+	NotificationsError error         // why PIPELINE_PARAMETERS holds none that can be read
+	Active             bool
+	Origin             string // "file pipelines/SALES.yml", "migration 0003_sales.sql", "" for rows made otherwise
 }
 
 // Task is a row of CFG_TASKS with its active parameters and its incoming edges.

@@ -24,7 +24,16 @@ func (Handler) Params() []handlers.Param { return params }
 
 // Check implements handlers.Handler.
 func (Handler) Check(env *handlers.Env, task *handlers.Task) []fault.Problem {
-	_, problems := parse(env, task)
+	sp, problems := parse(env, task)
+	if sp.Select != nil {
+		if misread := sp.Select.Misread(); len(misread) > 0 {
+			file, parameter := task.Params["SOURCE_SQL_FILE"], "SOURCE_SQL"
+			if file != "" {
+				parameter = "SOURCE_SQL_FILE"
+			}
+			problems = append(problems, asProblems(parameter, file, &fault.Error{Problems: misread})...)
+		}
+	}
 	for i := range problems {
 		problems[i].Pipeline, problems[i].Task = task.Pipeline.Code, task.Code
 	}

@@ -111,7 +111,7 @@ func (in *inspection) name() store.TargetName {
 // checkTarget refuses targets that the action cannot work on, before the SELECT is looked at.
 func (in *inspection) checkTarget(sp *spec, env *handlers.Env) error {
 	if in.table == nil {
-		if slices.Contains([]string{CreateTable, SetupTable, DropTable}, sp.Action) {
+		if slices.Contains([]string{CreateTable, SetupTable, DropTable, rehash, upgradeTargets}, sp.Action) {
 			return nil
 		}
 		return refuse(fault.TargetMissing, "give it a SETUP_TABLE task that runs before, or create it yourself", "the target %s does not exist", in.target)

@@ -142,18 +142,42 @@ func (sp *spec) parseColumns(env *handlers.Env, values map[string]string) []faul
 }
 
 func (sp *spec) parseSource(env *handlers.Env, values map[string]string) []fault.Problem {
-	inline, inlineSet := values["SOURCE_SQL"]
-	file, fileSet := values["SOURCE_SQL_FILE"]
-	text, parameter := inline, "SOURCE_SQL"
+	problems := sp.readSelect(env, values)
+	if sp.Select == nil {
+		return problems
+	}
+	parameter, file := sourceOf(values)
+	sp.Switches = map[sqlscan.Token]bool{}
+	for _, token := range sqlscan.Tokens() {
+		sp.Switches[token] = values[token.Switch()] == "true"
+	}
+	if err := sp.Select.CheckTokens(sp.Switches); err != nil {
+		problems = asProblems(parameter, file, err)
+	}
+	return append(problems, sp.checkListedColumns(env.Dialect, parameter)...)
+}
+
+// sourceOf is the parameter that the SELECT comes from, and the file when it is in one.
+func sourceOf(values map[string]string) (parameter, file string) {
+	if file, set := values["SOURCE_SQL_FILE"]; set {
+		return "SOURCE_SQL_FILE", file
+	}
+	return "SOURCE_SQL", ""
+}
+
+// readSelect sets Label and Select. A text that is empty is no problem here, as it is reported already.
+func (sp *spec) readSelect(env *handlers.Env, values map[string]string) []fault.Problem {
+	text, inline := values["SOURCE_SQL"]
+	_, fromFile := values["SOURCE_SQL_FILE"]
+	parameter, file := sourceOf(values)
 	switch {
-	case inlineSet && fileSet:
+	case inline && fromFile:
 		return []fault.Problem{fail(fault.ParameterInvalid, "SOURCE_SQL", "keep one of them", "SOURCE_SQL and SOURCE_SQL_FILE are both set")}
-	case !inlineSet && !fileSet:
+	case !inline && !fromFile:
 		return []fault.Problem{fail(fault.ParameterMissing, "SOURCE_SQL", "write the SELECT into SOURCE_SQL, or name its file with SOURCE_SQL_FILE", "%s needs SOURCE_SQL or SOURCE_SQL_FILE", sp.Action)}
-	case strings.TrimSpace(inline+file) == "":
-		return nil // reported as a text that is empty
-	case fileSet:
-		parameter = "SOURCE_SQL_FILE"
+	case strings.TrimSpace(text+file) == "":
+		return nil
+	case fromFile:
 		read, problem := readSource(env.ProjectDir, file)
 		if problem != nil {
 			return []fault.Problem{*problem}
@@ -167,15 +191,7 @@ func (sp *spec) parseSource(env *handlers.Env, values map[string]string) []fault
 		return asProblems(parameter, file, err)
 	}
 	sp.Select = sel
-	sp.Switches = map[sqlscan.Token]bool{}
-	for _, token := range sqlscan.Tokens() {
-		sp.Switches[token] = values[token.Switch()] == "true"
-	}
-	var problems []fault.Problem
-	if err := sel.CheckTokens(sp.Switches); err != nil {
-		problems = asProblems(parameter, file, err)
-	}
-	return append(problems, sp.checkListedColumns(env.Dialect, parameter)...)
+	return nil
 }
 
 func readSource(projectDir, file string) (string, *fault.Problem) {

@@ -10,11 +10,29 @@ type Config struct {
 	Dir     string // the project folder, which holds File
 	Profile string // as written in the file
 	EnvFile string // absolute; "" when the file names none
+	// PlainSecrets tells that File itself holds a secret of the profile, where a variable could.
+	PlainSecrets bool
 
 	Orchestration Orchestration
+	Notifications []Webhook // by name
 	Engine        Engine
 	Warehouse     Warehouse
 }
+
+// Events are what webhooks can be told of: how a run ended, or that it has taken longer than its SLA.
+var Events = []string{"SUCCESS", "FAILED", "SKIPPED", "CANCELLED", "SLA_BREACHED"}
+
+// Webhook is told how runs end.
+type Webhook struct {
+	Name    string
+	URL     string // secret: it may hold a token
+	Secret  string
+	On      []string // of Events
+	Timeout time.Duration
+}
+
+// newest is the webhook that is being read or shown.
+func (c *Config) newest() *Webhook { return &c.Notifications[len(c.Notifications)-1] }
 
 // Orchestration modes and ways to count targets.
 const (

@@ -15,16 +15,17 @@ const (
 	Minutes Kind = "minutes"
 	YesNo   Kind = "true or false"
 	Choice  Kind = "one of"
+	Choices Kind = "list of"
 	Block   Kind = "mapping"
 )
 
 // Key declares one key of etl-craft.yml. Reading, suggestions, `config show`, the JSON Schema and the reference page
 // come from it. A key that differs between types is declared once for each.
 type Key struct {
-	Section  string   // "", orchestration, engine, engine.direct or warehouse
+	Section  string   // "", orchestration, notifications.NAME, engine, engine.direct or warehouse
 	Name     string   // lower case; the file may write it in any case
 	Kind     Kind     // a File may be relative to the project folder or begin with ~/
-	Allowed  []string // of a Choice
+	Allowed  []string // of a Choice, or of what a Choices lists
 	Min, Max int      // of a number; Max 0 is no limit of its own
 	Default  string   // "" for none
 	For      []string // types of engine or warehouse that take it, nil for all; DuckDB over Iceberg is its own type
@@ -32,7 +33,7 @@ type Key struct {
 	Secret   bool     // never shown
 	Help     string
 
-	field func(*Config) any // *string, *int, *bool or *time.Duration; nil for a Block and what is not kept
+	field func(*Config) any // *string, *[]string, *int, *bool or *time.Duration; nil for a Block and what is not kept
 }
 
 // DuckDBIceberg is the type, for Key.For, of a duckdb warehouse with table_format iceberg.
@@ -51,7 +52,7 @@ var (
 		{Name: "log_dir", Kind: File, Default: "logs", Help: "folder of the attempts' logs", field: func(c *Config) any { return &c.Orchestration.LogDir }},
 		{Name: "gate_wait_minutes", Kind: Minutes, Default: "60", Help: "how long to wait for an upstream pipeline that is queued or running", field: func(c *Config) any { return &c.Orchestration.GateWait }},
 		{Name: "dependency_gates", Kind: Choice, Allowed: []string{GatesEnforce, GatesWarn, GatesOff}, Default: GatesEnforce, Help: "enforce waits for other pipelines, warn says what does not hold and goes on, off does not look", field: func(c *Config) any { return &c.Orchestration.DependencyGates }},
-		{Name: "lock_wait_seconds", Kind: Seconds, Default: "0", Help: "how long to wait for a target's lock; 0 is as long as the task may run", field: func(c *Config) any { return &c.Orchestration.LockWait }},
+		{Name: "lock_wait_seconds", Kind: Seconds, Default: "0", Help: "how long to wait for a target's lock, and for a DuckDB file that another process has open; 0 is as long as the task may run", field: func(c *Config) any { return &c.Orchestration.LockWait }},
 		{Name: "target_count", Kind: Choice, Allowed: []string{CountExact, CountNone}, Default: CountExact, Help: "none leaves TARGET_COUNT null and saves a scan of large PostgreSQL tables", field: func(c *Config) any { return &c.Orchestration.TargetCount }},
 	}
 
@@ -140,24 +141,33 @@ var (
 		Key{Name: "extension_dir", Kind: File, Help: "folder with DuckDB's extensions, for hosts without access to the internet", field: func(c *Config) any { return &c.Warehouse.ExtensionDir }},
 	)
 
+	webhook = []Key{
+		{Name: "url", Kind: URL, Required: true, Secret: true, Help: "where to POST to, http or https", field: func(c *Config) any { return &c.newest().URL }},
+		{Name: "secret", Kind: Text, Required: true, Secret: true, Help: "key of the signature: any text, or whsec_ and Base64", field: func(c *Config) any { return &c.newest().Secret }},
+		{Name: "on", Kind: Choices, Allowed: Events, Default: "FAILED, CANCELLED, SLA_BREACHED", Help: "what to tell of; a pipeline may say otherwise for itself", field: func(c *Config) any { return &c.newest().On }},
+		{Name: "timeout_seconds", Kind: Seconds, Min: 1, Max: 60, Default: "10", Help: "how long to wait for an answer", field: func(c *Config) any { return &c.newest().Timeout }},
+	}
+
 	top = []Key{
 		{Name: "profile", Kind: Text, Help: "which profile, unless --profile or $ETL_CRAFT_PROFILE says another; a lone one needs none"},
 		{Name: "env_file", Kind: File, Help: "a file of NAME=value lines for ${NAME}; variables of the process win", field: func(c *Config) any { return &c.EnvFile }},
 		{Name: "orchestration", Kind: Block, Help: "how runs behave, for every profile"},
+		{Name: "notifications", Kind: Block, Help: "webhooks, by name, that are told how runs end"},
 		{Name: "profiles", Kind: Block, Required: true, Help: "the environments, by name"},
 	}
 
 	profile = []Key{
 		{Name: "orchestration", Kind: Block, Help: "what differs from the shared orchestration"},
+		{Name: "notifications", Kind: Block, Help: "webhooks of this profile only, and those that differ from the shared one of the same name"},
 		{Name: "engine", Kind: Block, Help: "the Engine DB: pipelines, runs and their history"},
 		{Name: "warehouse", Kind: Block, Required: true, Help: "the database that tasks read and write"},
 	}
 
 	sections = map[string][]Key{
-		"": top, "profiles.NAME": profile, "orchestration": orchestration,
+		"": top, "profiles.NAME": profile, "orchestration": orchestration, "notifications.NAME": webhook,
 		"engine": engine, "engine.direct": direct, "warehouse": warehouse,
 	}
-	sectionOrder = []string{"", "profiles.NAME", "orchestration", "engine", "engine.direct", "warehouse"}
+	sectionOrder = []string{"", "profiles.NAME", "orchestration", "notifications.NAME", "engine", "engine.direct", "warehouse"}
 )
 
 func tableFormat(c *Config) any  { return &c.Warehouse.TableFormat }

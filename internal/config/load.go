@@ -116,6 +116,7 @@ func (l *loader) read(root *yaml.Node) {
 		return
 	}
 	shared := l.sub(file, "orchestration", "orchestration", orchestration)
+	webhooks := l.webhooks(file, "notifications")
 	profiles := l.profiles(file)
 	if field, ok := file.fields["env_file"]; ok {
 		l.readEnvFile(field)
@@ -126,6 +127,7 @@ func (l *loader) read(root *yaml.Node) {
 	}
 	l.config.Profile = chosen.name
 	l.orchestration(shared, chosen.orchestration)
+	l.notifications(webhooks, chosen.notifications)
 	l.engine(chosen.engine, chosen.direct)
 	l.warehouse(chosen.warehouse, chosen.given)
 }
@@ -135,6 +137,7 @@ type environment struct {
 	name                             string
 	orchestration, engine, warehouse block
 	direct                           block
+	notifications                    []block
 	given                            bool // it has a warehouse
 }
 
@@ -160,6 +163,7 @@ func (l *loader) profiles(file block) []environment {
 			engine:        l.sub(b, "engine", what+".engine", engine),
 			warehouse:     l.sub(b, "warehouse", what+".warehouse", warehouse),
 		}
+		e.notifications = l.webhooks(b, what+".notifications")
 		_, e.given = b.fields["warehouse"]
 		e.direct = l.sub(e.engine, "direct", what+".engine.direct", direct)
 		all = append(all, e)

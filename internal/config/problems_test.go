@@ -88,6 +88,21 @@ func TestProblems(t *testing.T) {
 			`etl-craft.yml:6:22: orchestration.gate_wait_minutes is "99999999999"; it takes a whole number of at least 0`,
 			`etl-craft.yml:8:12: orchestration.log_dir must be one value, not a list; write one value`,
 		}},
+		{"notifications", "notifications:\n  ops: { url: 'ftp://x/', secret: whsec_!, on: [FAILD, FAILED, [x]], timeout_seconds: 0 }\n  b-c: {}\n  chat: { url: nowhere, secret: '' }\n  bare:\nprofiles: { p: { notifications: { ops2: { on: FAILED } }, " + duck + " } }\n", []string{
+			"etl-craft.yml:2:15: notifications.ops.url is not an http or https address; https://host/path",
+			"etl-craft.yml:2:35: notifications.ops.secret begins with whsec_ but is no Base64; whsec_ and the key in Base64, or a text of another beginning",
+			`etl-craft.yml:2:49: notifications.ops.on has "FAILD"; it takes SUCCESS, FAILED, SKIPPED, CANCELLED, SLA_BREACHED; did you mean FAILED?`,
+			"etl-craft.yml:2:64: notifications.ops.on must be one value, not a list; write one value",
+			`etl-craft.yml:2:87: notifications.ops.timeout_seconds is "0"; it takes a whole number from 1 to 60`,
+			"etl-craft.yml:3:3: notifications.b-c is not a plain name; use letters, digits and _, at most 63",
+			"etl-craft.yml:4:16: notifications.chat.url cannot be used; it takes a URL; write special characters in it as %XX",
+			"etl-craft.yml:4:33: notifications.chat.secret is empty; write secret: key of the signature: any text, or whsec_ and Base64",
+			"etl-craft.yml:5:3: notifications.bare.secret is missing; add secret: key of the signature: any text, or whsec_ and Base64",
+			"etl-craft.yml:5:3: notifications.bare.url is missing; add url: where to POST to, http or https",
+			"etl-craft.yml:6:35: profiles.p.notifications.ops2.secret is missing; add secret: key of the signature: any text, or whsec_ and Base64",
+			"etl-craft.yml:6:35: profiles.p.notifications.ops2.url is missing; add url: where to POST to, http or https",
+			"etl-craft.yml:6:47: profiles.p.notifications.ops2.on must be a list, not one value; begin each item with -",
+		}},
 		{"no warehouse", "profiles:\n  p: {}\n", []string{
 			"etl-craft.yml:2:3: profiles.p.warehouse is missing; add warehouse: { type: duckdb, path: warehouse.duckdb }"}},
 		{"no type", inWarehouse("path: x"), []string{
@@ -192,8 +207,8 @@ func TestMessage(t *testing.T) {
 	}
 	_, err = load(t, "a: 1\nb: 2\nprofiles: { p: { "+duck+" } }\n", config.Options{})
 	want := `2 problems in etl-craft.yml:
-  etl-craft.yml:1:1: unknown key a in the file; known: profile, env_file, orchestration, profiles
-  etl-craft.yml:2:1: unknown key b in the file; known: profile, env_file, orchestration, profiles`
+  etl-craft.yml:1:1: unknown key a in the file; known: profile, env_file, orchestration, notifications, profiles
+  etl-craft.yml:2:1: unknown key b in the file; known: profile, env_file, orchestration, notifications, profiles`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of etl-craft.yml, as definitions that refer to each other by #/$defs/NAME;
@@ -11,6 +12,8 @@ func Schema() map[string]any {
 	return map[string]any{
 		"variable":      map[string]any{"type": "string", "pattern": `\$\{[A-Za-z_][A-Za-z0-9_]*\}`, "description": "taken from the environment or env_file"},
 		"orchestration": object(orchestration, ""),
+		"webhook":       object(webhook, ""),
+		"notifications": map[string]any{"type": "object", "additionalProperties": map[string]any{"$ref": "#/$defs/webhook"}},
 		"direct":        object(direct, Postgres),
 		"engine":        oneOf(engine, engineTypes, SQLite),
 		"warehouse":     oneOf(warehouse, []string{DuckDB, DuckDBIceberg, Postgres, Trino, Snowflake, Databricks}, ""),
@@ -96,6 +99,10 @@ func (k Key) schema() map[string]any {
 	case YesNo:
 		schema["anyOf"] = []any{map[string]any{"type": "boolean"}, variable}
 		schema["default"] = k.Default == "true"
+	case Choices:
+		schema["type"] = "array"
+		schema["items"] = map[string]any{"enum": k.Allowed}
+		schema["default"] = strings.Split(k.Default, ", ")
 	case Choice:
 		schema["anyOf"] = []any{map[string]any{"enum": k.Allowed}, variable}
 		if k.Default != "" {

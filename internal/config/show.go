@@ -26,6 +26,13 @@ func (c *Config) YAML() string {
 	if c.Engine.Direct.Host != "" {
 		put(engineBlock, "direct", c.shown(direct, Postgres))
 	}
+	if len(c.Notifications) > 0 {
+		webhooks := mapping()
+		for _, w := range c.Notifications {
+			put(webhooks, w.Name, (&Config{Notifications: []Webhook{w}}).shown(webhook, ""))
+		}
+		put(file, "notifications", webhooks)
+	}
 	environment, profiles := mapping(), mapping()
 	put(environment, "engine", engineBlock)
 	put(environment, "warehouse", c.shown(warehouse, c.Warehouse.variant()))
@@ -66,6 +73,8 @@ func (c *Config) shown(keys []Key, variant string) *yaml.Node {
 			if *value != "" {
 				put(section, key.Name, text(key.mask(*value)))
 			}
+		case *[]string:
+			put(section, key.Name, texts(*value))
 		case *int:
 			if *value != 0 || key.Default == "0" {
 				put(section, key.Name, plain(strconv.Itoa(*value), "!!int"))
@@ -124,6 +133,14 @@ func text(value string) *yaml.Node {
 		panic("config: a text does not encode: " + err.Error())
 	}
 	return node
+}
+
+func texts(values []string) *yaml.Node {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle}
+	for _, value := range values {
+		list.Content = append(list.Content, text(value))
+	}
+	return list
 }
 
 func plain(value, tag string) *yaml.Node {

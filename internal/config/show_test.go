@@ -13,8 +13,12 @@ import (
 
 const everything = `
 profile: p
+notifications:
+  ops: { url: "https://hooks/${S}", secret: ${S} }
+  chat: { url: "https://chat/${S}", secret: ${S}, on: [success] }
 profiles:
   p:
+    notifications: { chat: { url: "https://other/${S}", secret: ${S}, on: [], timeout_seconds: 3 } }
     orchestration: { retries: 3 }
     engine: { type: postgres, host: pool, database: etl, user: "yes", password: ${S}, sslmode: disable, direct: { host: db, port: 5433 } }
     warehouse: { type: postgres, url: "postgres://loader:${S}@dw:5432/analytics?sslmode=require&sslpassword=${S}", create_schemas: true }
@@ -33,6 +37,17 @@ orchestration:
   dependency_gates: enforce
   lock_wait_seconds: 0
   target_count: exact
+notifications:
+  chat:
+    url: '***'
+    secret: '***'
+    "on": []
+    timeout_seconds: 3
+  ops:
+    url: '***'
+    secret: '***'
+    "on": [FAILED, CANCELLED, SLA_BREACHED]
+    timeout_seconds: 10
 profiles:
   p:
     engine:
@@ -64,8 +79,30 @@ func TestYAMLLoads(t *testing.T) {
 	c := mustLoad(t, text, config.Options{Env: env("S", "hunter2")})
 	again := mustLoad(t, strings.ReplaceAll(c.YAML(), "***", "hunter2"), config.Options{})
 	again.File, again.Dir = c.File, c.Dir
+	if !again.PlainSecrets {
+		t.Error("a token in the file is not a plain secret")
+	}
+	again.PlainSecrets = false
 	if diff := cmp.Diff(c, again); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestPlainSecrets(t *testing.T) {
+	for warehouse, want := range map[string]bool{
+		"{ type: duckdb, path: w.duckdb }":                                                 false,
+		"{ type: postgres, host: h, database: d, user: u, password: ${S} }":                false,
+		"{ type: postgres, host: h, database: d, user: u, password: hunter2 }":             true,
+		"{ type: postgres, host: h, database: d, user: u, password: a$$b }":                true,
+		"{ type: postgres, url: 'postgresql://u@h/d?sslmode=require&application_name=x' }": false,
+		"{ type: postgres, url: 'postgresql://u:${S}@h/d' }":                               false,
+		"{ type: postgres, url: '${S}' }":                                                  false,
+		"{ type: postgres, url: 'postgresql://u:hunter2@h/d' }":                            true,
+	} {
+		c := mustLoad(t, "profiles: { p: { warehouse: "+warehouse+" } }", config.Options{Env: env("S", "postgresql://u:x@h/d")})
+		if c.PlainSecrets != want {
+			t.Errorf("%s: plain secrets %t, want %t", warehouse, c.PlainSecrets, want)
+		}
 	}
 }
 
@@ -176,6 +213,8 @@ func TestSchema(t *testing.T) {
 			name = "profile"
 		case "engine.direct":
 			name = "direct"
+		case "notifications.NAME":
+			name = "webhook"
 		}
 		definition := defs[name].(map[string]any)
 		found := 0

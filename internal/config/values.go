@@ -201,9 +201,15 @@ func (l *loader) failAt(b block, name, hint, format string, args ...any) {
 // a variable holds.
 func (l *loader) set(key Key, what string, field yamlfile.Field) bool {
 	what += "." + key.Name
+	if key.Kind == Choices {
+		return l.list(key, what, field, key.field(l.config).(*[]string))
+	}
 	value, ok := l.text(field, what)
 	if !ok {
 		return false
+	}
+	if written := field.Value.Value; strings.Contains(key.mask(written), masked) && !strings.Contains(written, "${") {
+		l.config.PlainSecrets = true
 	}
 	want := l.assign(key, value)
 	if want == "" {
@@ -229,6 +235,8 @@ func (l *loader) assign(key Key, value string) (want string) {
 	switch to := key.field(l.config).(type) {
 	case *string:
 		return l.assignText(key, value, to)
+	case *[]string: // a default
+		*to = strings.Split(value, ", ")
 	case *bool:
 		switch strings.ToLower(value) {
 		case "true":

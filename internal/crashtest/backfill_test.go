@@ -3,12 +3,15 @@ package crashtest
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
 const threeDays = `
   - task: act
+    depends_on: [setup]
     params:
       SQL_ACTION: APPEND_TABLE
       TARGET_OBJECT: t.days
@@ -34,7 +37,7 @@ func TestKilledBackfill(t *testing.T) {
 		} {
 			t.Run(strings.ReplaceAll(point, " ", "_"), func(t *testing.T) {
 				t.Parallel()
-				p := makeProject(t, on, map[string]string{"DAYS": strings.Replace(threeDays, "- task: act\n", "- task: act\n    depends_on: [setup]\n", 1)})
+				p := daysProject(t, on)
 				backfill := []string{"run", "--pipeline", "DAYS", "--backfill", "2026-09-01:2026-09-03", "--reason", "lost", "-o", "json"}
 				killed := p.start(t, "kill="+point, backfill...)
 				if code := killed.wait(); code != -1 {
@@ -55,14 +58,7 @@ func TestKilledBackfill(t *testing.T) {
 					days = append(days, fmt.Sprint(r.Status, " ", r.Tasks[0]["rows_written"], " ", r.Tasks[1]["status"]))
 				}
 				same(t, "the days", []string{"SUCCESS 2 SUCCESS", "SUCCESS 2 SUCCESS", "SUCCESS 2 SUCCESS"}, days)
-				p.engine.use(t, func(db database) {
-					same(t, "the runs", []string{"2026-09-01 SUCCESS", "2026-09-02 SUCCESS", "2026-09-03 SUCCESS"}, db.texts(t,
-						"SELECT CAST(RUN_DATE AS VARCHAR(10)) || ' ' || STATUS FROM AUD_PIPELINES_RUN_LOG ORDER BY PIPELINE_RUN_ID"))
-				})
-				p.warehouse.use(t, func(db database) {
-					same(t, "the rows", []string{"2026-09-01 2 1", "2026-09-02 2 1", "2026-09-03 2 1"}, db.texts(t,
-						"SELECT CAST(day AS VARCHAR) || ' ' || count(*) || ' ' || count(DISTINCT pipeline_run_id) FROM t.days GROUP BY day ORDER BY day"))
-				})
+				p.threeDaysDone(t)
 			})
 		}
 	})
@@ -94,5 +90,74 @@ func TestKilledRerun(t *testing.T) {
 				})
 			})
 		}
+	})
+}
+
+// TestInterruptedBackfill interrupts a backfill in its second day, once and twice, and goes on with the command that it
+// prints.
+func TestInterruptedBackfill(t *testing.T) {
+	t.Parallel()
+	onSystems(t, unmixed, func(t *testing.T, on system) {
+		for _, point := range []string{
+			"committed: record the command#1", "after run end#1", "run admitted#2", "attempt started#4", "phase recorded#4", "before run end#2",
+		} {
+			for how, signals := range map[string][]os.Signal{"once": {syscall.SIGINT}, "twice": {syscall.SIGINT, syscall.SIGTERM}} {
+				t.Run(how+" "+point, func(t *testing.T) {
+					t.Parallel()
+					p := daysProject(t, on)
+					r := p.startStopped(t, point, backfillDays...)
+					for _, s := range signals { // they arrive when it goes on
+						r.signal(s)
+					}
+					r.goOn()
+					r.fail(130, "error: interrupted")
+					hint := r.hint()
+					begins := "etl-craft run --pipeline DAYS --backfill 2026-09-0"
+					if rest, ok := strings.CutPrefix(hint, begins); !ok || rest[1:] != ":2026-09-03 --reason 'lost days'" {
+						t.Errorf("the hint is %s", hint)
+					}
+					p.startPasted(t, hint).succeed()
+					p.threeDaysDone(t)
+				})
+			}
+		}
+	})
+}
+
+// TestBackfillTwice gives the same backfill to two processes at once. One carries it out, and the other is told which.
+func TestBackfillTwice(t *testing.T) {
+	t.Parallel()
+	onSystems(t, unmixed, func(t *testing.T, on system) {
+		p := daysProject(t, on)
+		two := []*process{p.start(t, "stop=after a day", backfillDays...), p.start(t, "stop=after a day", backfillDays...)}
+		first := p.firstStopped(t, two)
+		for _, r := range two {
+			if r != first {
+				r.fail(5, fmt.Sprint("a backfill of pipeline DAYS is under way, by process ", first.cmd.Process.Pid, " on host "))
+			}
+		}
+		first.goOn()
+		first.succeed()
+		p.threeDaysDone(t)
+	})
+}
+
+var backfillDays = []string{"run", "--pipeline", "DAYS", "--backfill", "2026-09-01:2026-09-03", "--reason", "lost days"}
+
+func daysProject(t *testing.T, on system) project {
+	t.Helper()
+	return makeProject(t, on, map[string]string{"DAYS": threeDays})
+}
+
+// threeDaysDone expects one run for each day, which has written its rows once.
+func (p project) threeDaysDone(t *testing.T) {
+	t.Helper()
+	p.engine.use(t, func(db database) {
+		same(t, "the runs", []string{"2026-09-01 SUCCESS", "2026-09-02 SUCCESS", "2026-09-03 SUCCESS"}, db.texts(t,
+			"SELECT CAST(RUN_DATE AS VARCHAR(10)) || ' ' || STATUS FROM AUD_PIPELINES_RUN_LOG ORDER BY PIPELINE_RUN_ID"))
+	})
+	p.warehouse.use(t, func(db database) {
+		same(t, "the rows", []string{"2026-09-01 2 1", "2026-09-02 2 1", "2026-09-03 2 1"}, db.texts(t,
+			"SELECT CAST(day AS VARCHAR) || ' ' || count(*) || ' ' || count(DISTINCT pipeline_run_id) FROM t.days GROUP BY day ORDER BY day"))
 	})
 }

@@ -22,11 +22,20 @@ func TestLockSessionLost(t *testing.T) {
 		robbed.goOn()
 		robbed.fail(1, "LOCK_LOST")
 		same(t, "the target afterwards", before, p.rows(t))
-		if a := p.attempts(t); len(a) != 1 || a[0] != "FAILED LOCK_LOST -" && a[0] != "CANCELLED LOCK_LOST -" { // its run is cancelled with it
-			t.Errorf("the attempt is %v", a)
-		}
+		same(t, "the attempt", []string{"CANCELLED LOCK_LOST -"}, p.attempts(t))
+		same(t, "the run", []string{"IN_PROGRESS"}, p.runsOfACT(t))
 		same(t, "after going on", want, p.finish(t, p.goOn(t)...))
 	})
+}
+
+// runsOfACT are the states of its runs.
+func (p project) runsOfACT(t *testing.T) (states []string) {
+	t.Helper()
+	p.engine.use(t, func(db database) {
+		states = db.texts(t, `SELECT r.STATUS FROM AUD_PIPELINES_RUN_LOG r JOIN CFG_PIPELINES p ON p.PIPELINE_ID = r.PIPELINE_ID
+			WHERE p.PIPELINE_CODE = 'ACT' ORDER BY r.PIPELINE_RUN_ID`)
+	})
+	return states
 }
 
 // TestOutsideWriter lets a session that is not etl-craft's write to the target while an action is between its look at

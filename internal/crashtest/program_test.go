@@ -1,7 +1,7 @@
 // Package crashtest runs the built program as separate processes on real databases and lets happen to it what can
-// happen: it is killed at every point, paused while others work, cut off from its warehouse during COMMIT, robbed of its
-// locks, and run side by side with others. Afterwards target, counts and decisions must be those of a run that nothing
-// disturbed.
+// happen: it is killed at every point of its work and behind every commit in the Engine DB, paused while others work, cut off
+// from its warehouse during COMMIT, robbed of its locks, interrupted, and run side by side with others, of which some want the
+// same. Afterwards target, counts and decisions must be those of a run that nothing disturbed.
 package crashtest
 
 import (
@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -56,24 +57,56 @@ func run(m *testing.M) int {
 type process struct {
 	t              *testing.T
 	cmd            *exec.Cmd
-	stdout, stderr bytes.Buffer
+	stdout, stderr output
 	ended          chan struct{}
+}
+
+// output is what a process has printed; it can be read while the process runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // start starts the program in the project's folder, with a fault "kill=POINT", "stop=POINT" or none. An argument
 // "trace=FILE" is the file that gets the points it passes.
 func (p project) start(t *testing.T, fault string, args ...string) *process {
 	t.Helper()
-	r := &process{t: t, cmd: exec.Command(program), ended: make(chan struct{})}
-	r.cmd.Dir = p.dir
-	r.cmd.Env = append(os.Environ(), "ETL_CRAFT_FAULT="+fault)
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "ETL_CRAFT_FAULT="+fault)
 	for _, a := range args {
 		if trace, ok := strings.CutPrefix(a, "trace="); ok {
-			r.cmd.Env = append(r.cmd.Env, "ETL_CRAFT_FAULT_TRACE="+trace)
+			cmd.Env = append(cmd.Env, "ETL_CRAFT_FAULT_TRACE="+trace)
 			continue
 		}
-		r.cmd.Args = append(r.cmd.Args, a)
+		cmd.Args = append(cmd.Args, a)
 	}
+	return p.launch(t, cmd)
+}
+
+// startPasted starts a command that the program has printed, as a person who pastes it does.
+func (p project) startPasted(t *testing.T, line string) *process {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return p.launch(t, cmd)
+}
+
+func (p project) launch(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	r := &process{t: t, cmd: cmd, ended: make(chan struct{})}
+	r.cmd.Dir = p.dir
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -176,6 +209,17 @@ func (r *process) state() string {
 	}
 	_, after, _ := strings.Cut(string(stat), ") ")
 	return after[:min(1, len(after))]
+}
+
+// hint is the command that an error ends with.
+func (r *process) hint() string {
+	r.t.Helper()
+	_, hint, found := strings.Cut(r.stderr.String(), "hint: ")
+	if !found {
+		r.t.Fatalf("no hint: %s", r)
+	}
+	line, _, _ := strings.Cut(hint, "\n")
+	return line
 }
 
 // String may be called when the program has ended, or to say why the test does.

@@ -13,44 +13,48 @@ type Spec struct {
 
 // Codes of errors that are not about one task.
 const (
-	Internal          Code = "INTERNAL"
-	Usage             Code = "USAGE"
-	ConfigInvalid     Code = "CONFIG_INVALID"
-	ConfigNotFound    Code = "CONFIG_NOT_FOUND"
-	MetadataInvalid   Code = "METADATA_INVALID"
-	FileInvalid       Code = "FILE_INVALID"
-	FileExists        Code = "FILE_EXISTS"
-	PipelineNotFound  Code = "PIPELINE_NOT_FOUND"
-	TaskNotFound      Code = "TASK_NOT_FOUND"
-	RunNotFound       Code = "RUN_NOT_FOUND"
-	RunActive         Code = "RUN_ACTIVE"
-	RunOwned          Code = "RUN_OWNED"
-	RunEnded          Code = "RUN_ENDED"
-	TaskState         Code = "TASK_STATE"
-	WrongMode         Code = "WRONG_MODE"
-	Paused            Code = "PAUSED"
-	NotReady          Code = "NOT_READY"
-	TaskSkipped       Code = "TASK_SKIPPED"
-	RunUnfinished     Code = "RUN_UNFINISHED"
-	RunFailed         Code = "RUN_FAILED"
-	RunCancelled      Code = "RUN_CANCELLED"
-	MarkedFailed      Code = "MARKED_FAILED"
-	CheckFailed       Code = "CHECK_FAILED"
-	Interrupted       Code = "INTERRUPTED"
-	EngineUnreachable Code = "ENGINE_UNREACHABLE"
-	EnginePooled      Code = "ENGINE_POOLED"
-	EngineNotMigrated Code = "ENGINE_NOT_MIGRATED"
-	EngineNewer       Code = "ENGINE_NEWER"
-	MigrationChanged  Code = "MIGRATION_CHANGED"
-	MigrationFailed   Code = "MIGRATION_FAILED"
-	LockTimeout       Code = "LOCK_TIMEOUT"
-	LockLost          Code = "LOCK_LOST"
-	StaleAttempt      Code = "STALE_ATTEMPT"
-	WarehouseDown     Code = "WAREHOUSE_UNREACHABLE"
-	WarehouseLocked   Code = "WAREHOUSE_LOCKED"
-	TaskTimeout       Code = "TASK_TIMEOUT"
-	TaskCancelled     Code = "TASK_CANCELLED"
-	AttemptLost       Code = "ATTEMPT_LOST"
+	Internal           Code = "INTERNAL"
+	Usage              Code = "USAGE"
+	ConfigInvalid      Code = "CONFIG_INVALID"
+	ConfigNotFound     Code = "CONFIG_NOT_FOUND"
+	MetadataInvalid    Code = "METADATA_INVALID"
+	FileInvalid        Code = "FILE_INVALID"
+	FileExists         Code = "FILE_EXISTS"
+	PipelineNotFound   Code = "PIPELINE_NOT_FOUND"
+	TaskNotFound       Code = "TASK_NOT_FOUND"
+	TableNotFound      Code = "TABLE_NOT_FOUND"
+	TargetUnknown      Code = "TARGET_UNKNOWN"
+	TargetsFailed      Code = "TARGETS_FAILED"
+	RunNotFound        Code = "RUN_NOT_FOUND"
+	RunActive          Code = "RUN_ACTIVE"
+	RunOwned           Code = "RUN_OWNED"
+	RunEnded           Code = "RUN_ENDED"
+	TaskState          Code = "TASK_STATE"
+	WrongMode          Code = "WRONG_MODE"
+	Paused             Code = "PAUSED"
+	NotReady           Code = "NOT_READY"
+	TaskSkipped        Code = "TASK_SKIPPED"
+	RunUnfinished      Code = "RUN_UNFINISHED"
+	RunFailed          Code = "RUN_FAILED"
+	RunCancelled       Code = "RUN_CANCELLED"
+	MarkedFailed       Code = "MARKED_FAILED"
+	CheckFailed        Code = "CHECK_FAILED"
+	NotificationFailed Code = "NOTIFICATION_FAILED"
+	Interrupted        Code = "INTERRUPTED"
+	EngineUnreachable  Code = "ENGINE_UNREACHABLE"
+	EnginePooled       Code = "ENGINE_POOLED"
+	EngineNotMigrated  Code = "ENGINE_NOT_MIGRATED"
+	EngineNewer        Code = "ENGINE_NEWER"
+	MigrationChanged   Code = "MIGRATION_CHANGED"
+	MigrationFailed    Code = "MIGRATION_FAILED"
+	LockTimeout        Code = "LOCK_TIMEOUT"
+	LockLost           Code = "LOCK_LOST"
+	StaleAttempt       Code = "STALE_ATTEMPT"
+	WarehouseDown      Code = "WAREHOUSE_UNREACHABLE"
+	WarehouseLocked    Code = "WAREHOUSE_LOCKED"
+	TaskTimeout        Code = "TASK_TIMEOUT"
+	TaskCancelled      Code = "TASK_CANCELLED"
+	AttemptLost        Code = "ATTEMPT_LOST"
 )
 
 // Codes of a SQL task.
@@ -95,15 +99,20 @@ const (
 
 // Codes that only validate reports, about the graph and the schedule.
 const (
-	CodeInvalid       Code = "CODE_INVALID"
-	ScheduleInvalid   Code = "SCHEDULE_INVALID"
-	GraphCycle        Code = "GRAPH_CYCLE"
-	DependencyInvalid Code = "DEPENDENCY_INVALID"
-	ConditionUnmet    Code = "CONDITION_CANNOT_BE_MET"
-	HasDataNoRows     Code = "HAS_DATA_NO_ROWS"
-	HandlerUnknown    Code = "HANDLER_UNKNOWN"
-	WritersDisagree   Code = "WRITERS_DISAGREE"
-	FilesDiffer       Code = "FILES_DIFFER"
+	CodeInvalid         Code = "CODE_INVALID"
+	ScheduleInvalid     Code = "SCHEDULE_INVALID"
+	NotificationInvalid Code = "NOTIFICATION_INVALID"
+	GraphCycle          Code = "GRAPH_CYCLE"
+	DependencyInvalid   Code = "DEPENDENCY_INVALID"
+	ConditionUnmet      Code = "CONDITION_CANNOT_BE_MET"
+	HasDataNoRows       Code = "HAS_DATA_NO_ROWS"
+	HandlerUnknown      Code = "HANDLER_UNKNOWN"
+	TargetKeysRepeated  Code = "TARGET_KEYS_REPEATED"
+	MergeKeyUnindexed   Code = "MERGE_KEY_UNINDEXED"
+	WritersDisagree     Code = "WRITERS_DISAGREE"
+	WritesUnordered     Code = "WRITES_UNORDERED"
+	ReadUnordered       Code = "READ_UNORDERED"
+	FilesDiffer         Code = "FILES_DIFFER"
 )
 
 var specs = []Spec{
@@ -116,6 +125,9 @@ var specs = []Spec{
 	{FileExists, 5, false, "a file that would be written exists already"},
 	{PipelineNotFound, 4, false, "no active pipeline has this code"},
 	{TaskNotFound, 4, false, "the pipeline has no active task with this code"},
+	{TableNotFound, 4, false, "no active task reads or writes this table"},
+	{TargetUnknown, 4, false, "no active task names this table"},
+	{TargetsFailed, 1, false, "some targets could not be looked after; the others were"},
 	{RunNotFound, 4, false, "no run has this id or key, or no run is unfinished"},
 	{RunActive, 5, false, "another run of the pipeline is unfinished"},
 	{RunOwned, 5, false, "a living process works on the run"},
@@ -130,6 +142,7 @@ var specs = []Spec{
 	{RunCancelled, 1, false, "the run was cancelled while this process worked on it"},
 	{MarkedFailed, 1, false, "an operator marked the task FAILED"},
 	{CheckFailed, 1, false, "a check found a FAIL"},
+	{NotificationFailed, 1, true, "a webhook did not take a test message"},
 	{Interrupted, 130, false, "interrupted; the same command goes on"},
 	{EngineUnreachable, 9, false, "the Engine DB cannot be opened"},
 	{EnginePooled, 3, false, "locks and migrations would go through a transaction pooler; `engine.direct` has to name the server itself"},
@@ -185,12 +198,17 @@ var specs = []Spec{
 
 	{CodeInvalid, 3, false, "a code is not a letter followed by letters, digits and _, at most 128"},
 	{ScheduleInvalid, 3, false, "schedule or timezone cannot be read"},
+	{NotificationInvalid, 3, false, "notifications of a pipeline cannot be read, or name no webhook of the profile"},
 	{GraphCycle, 3, false, "tasks or pipelines depend on each other in a circle"},
 	{DependencyInvalid, 3, false, "a dependency names something that is inactive, unknown or itself"},
 	{ConditionUnmet, 3, false, "run_condition asks for more dependencies than there are"},
 	{HasDataNoRows, 3, false, "HAS_DATA on a task that reports no rows"},
 	{HandlerUnknown, 3, false, "no handler has this name"},
+	{TargetKeysRepeated, 1, false, "a merge target has a key in more than one active row"},
+	{MergeKeyUnindexed, 1, false, "a large merge target has no index on its keys"},
 	{WritersDisagree, 3, false, "writers of one target disagree about its format, audit columns or compare columns"},
+	{WritesUnordered, 3, false, "two tasks write one table, and no dependency says which comes first; a warning"},
+	{ReadUnordered, 3, false, "a task reads a table that another writes, and no dependency puts it behind; a warning"},
 	{FilesDiffer, 3, false, "pipeline files and Engine DB differ"},
 }
 

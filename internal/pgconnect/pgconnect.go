@@ -20,15 +20,20 @@ var patience = time.Minute
 // errors are returned at once.
 func Patiently[T any](ctx context.Context, connect func(context.Context) (T, error)) (T, error) {
 	began := time.Now()
+	var last error
 	conn, err := backoff.Retry(ctx, func() (T, error) {
 		conn, err := connect(ctx)
 		if err != nil && code(err) != tooManyConnections && code(err) != cannotConnectNow {
 			err = backoff.Permanent(err)
 		}
+		last = err
 		return conn, err
 	}, backoff.WithMaxElapsedTime(patience), backoff.WithBackOff(&backoff.ExponentialBackOff{
 		InitialInterval: 100 * time.Millisecond, RandomizationFactor: 0.5, Multiplier: 1.5, MaxInterval: 2 * time.Second,
 	}))
+	if err != nil && ctx.Err() != nil && last != nil {
+		err = fmt.Errorf("%w; the server had said: %w", err, last)
+	}
 	if code(err) == tooManyConnections {
 		err = fmt.Errorf("no free connection for %v; a process of etl-craft needs about three, so raise max_connections or start fewer at once: %w",
 			time.Since(began).Round(time.Second), err)

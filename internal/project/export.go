@@ -75,6 +75,7 @@ func FromGraph(g *store.Graph) store.DesiredPipeline {
 	p := store.DesiredPipeline{
 		Code: g.Pipeline.Code, Name: g.Pipeline.Name, Description: g.Pipeline.Description, RefreshType: g.Pipeline.RefreshType,
 		Schedule: g.Pipeline.Schedule, Timezone: g.Pipeline.Timezone, SLAHours: g.Pipeline.SLAHours,
+		Notifications: g.Pipeline.Notifications,
 	}
 	for _, e := range g.DependsOn {
 		p.DependsOn = append(p.DependsOn, store.DesiredPipelineEdge{
@@ -128,6 +129,18 @@ func render(p store.DesiredPipeline) ([]byte, error) {
 	putText(file, "timezone", p.Timezone, "")
 	if p.SLAHours != nil {
 		put(file, "sla_hours", scalar(strconv.FormatFloat(*p.SLAHours, 'f', -1, 64)))
+	}
+	if len(p.Notifications) > 0 {
+		webhooks := mapping()
+		for _, name := range slices.Sorted(maps.Keys(p.Notifications)) {
+			events := list()
+			events.Style = yaml.FlowStyle
+			for _, event := range p.Notifications[name] {
+				events.Content = append(events.Content, scalar(event))
+			}
+			webhooks.Content = append(webhooks.Content, scalar(name), events)
+		}
+		put(file, "notifications", webhooks)
 	}
 	edges := list()
 	for _, e := range p.DependsOn {

@@ -19,7 +19,7 @@ import (
 // graph has the rows that a pipeline file declares.
 func graph(p store.DesiredPipeline) *store.Graph {
 	g := &store.Graph{Pipeline: store.Pipeline{Code: p.Code, Name: p.Name, Description: p.Description, RefreshType: p.RefreshType,
-		Schedule: p.Schedule, Timezone: p.Timezone, SLAHours: p.SLAHours, Active: true, Origin: p.Origin}}
+		Schedule: p.Schedule, Timezone: p.Timezone, SLAHours: p.SLAHours, Notifications: p.Notifications, Active: true, Origin: p.Origin}}
 	for _, e := range p.DependsOn {
 		g.DependsOn = append(g.DependsOn, store.PipelineEdge{PipelineCode: e.Pipeline, Type: e.Type, Match: e.Match, ConsumeRepairs: e.ConsumeRepairs})
 	}
@@ -77,6 +77,7 @@ func TestRoundTrip(t *testing.T) {
 		if r.IntN(2) == 0 {
 			hours := r.ExpFloat64() + 0.001
 			p.SLAHours = &hours
+			p.Notifications = store.Subscriptions{"ops": {"FAILED", "SLA_BREACHED"}, "a b: c": {}}
 		}
 		for i, on := range []string{"SUCCESS", "FAILURE", "ALWAYS", "HAS_DATA"} {
 			if r.IntN(3) == 0 {

@@ -52,6 +52,7 @@ var (
 		{Name: "schedule", Kind: Text, Help: "cron expression, kept for a scheduler or an orchestrator"},
 		{Name: "timezone", Kind: Text, Help: "time zone of the schedule, such as Europe/Paris"},
 		{Name: "sla_hours", Kind: Number, Help: "hours a run should take at most; may be a fraction"},
+		{Name: "notifications", Kind: Mapping, Help: "webhooks of etl-craft.yml that this pipeline tells of other events: `NAME: [FAILED, SUCCESS]`, or `NAME: []` for none"},
 		{Name: "depends_on", Kind: List, Help: "pipelines that must have run before: a code, or a mapping"},
 		{Name: "tasks", Kind: List, Help: "the tasks"},
 	}
@@ -102,6 +103,9 @@ func Schema(params []handlers.Param) []byte {
 	pipeline := object(pipelineKeys)
 	properties := pipeline["properties"].(map[string]any)
 	extend(properties["depends_on"], list(code, ref("pipeline_dependency")))
+	extend(properties["notifications"], map[string]any{
+		"type": "object", "additionalProperties": map[string]any{"type": "array", "items": map[string]any{"enum": config.Events}},
+	})
 	extend(properties["tasks"], list(ref("task")))
 	task := object(taskKeys)
 	properties = task["properties"].(map[string]any)

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/internal/config"
 	"github.com/etl-craft/etl-craft/internal/config/yamlfile"
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/internal/nearest"
@@ -37,6 +38,9 @@ func Load(dir string) ([]store.DesiredPipeline, []fault.Problem) {
 
 // Locate gives problems about a pipeline, task or parameter the place in the files that declares it.
 func Locate(dir string, problems []fault.Problem) {
+	if len(problems) == 0 {
+		return
+	}
 	_, _, places := load(dir)
 	for i := range problems {
 		p := &problems[i]
@@ -158,14 +162,15 @@ func (r *reader) read(data []byte) (p store.DesiredPipeline, ok bool) {
 		}
 	}
 	p = store.DesiredPipeline{
-		Code:        code,
-		Name:        b.text("name", code),
-		Description: b.text("description", ""),
-		RefreshType: b.choice("refresh_type"),
-		Schedule:    b.text("schedule", ""),
-		Timezone:    b.text("timezone", ""),
-		SLAHours:    b.number("sla_hours"),
-		Origin:      "file " + r.Name,
+		Code:          code,
+		Name:          b.text("name", code),
+		Description:   b.text("description", ""),
+		RefreshType:   b.choice("refresh_type"),
+		Schedule:      b.text("schedule", ""),
+		Timezone:      b.text("timezone", ""),
+		SLAHours:      b.number("sla_hours"),
+		Notifications: b.subscriptions("notifications"),
+		Origin:        "file " + r.Name,
 	}
 	for _, item := range r.Items(b.fields["depends_on"].Value, "depends_on") {
 		if edge, ok := r.pipelineEdge(item, code); ok {
@@ -421,6 +426,39 @@ func (b block) number(name string) *float64 {
 		return nil
 	}
 	return &n
+}
+
+// subscriptions are lists of events by the names of webhooks.
+func (b block) subscriptions(name string) store.Subscriptions {
+	field, ok := b.fields[name]
+	if !ok {
+		return nil
+	}
+	var all store.Subscriptions
+	for _, webhook := range b.r.Names(field.Value, name) {
+		what := name + "." + webhook.Name
+		events := []string{}
+		for _, item := range b.r.Items(webhook.Value, what) {
+			text, ok := b.r.Text(item, "an item of "+what)
+			event := strings.ToUpper(text)
+			switch {
+			case !ok:
+			case !slices.Contains(config.Events, event):
+				hint := "it takes " + strings.Join(config.Events, ", ")
+				if near := nearest.Of(event, config.Events); near != "" {
+					hint += "; did you mean " + near + "?"
+				}
+				b.r.Failf(item, hint, "%s has %q", what, text)
+			case !slices.Contains(events, event):
+				events = append(events, event)
+			}
+		}
+		if all == nil {
+			all = store.Subscriptions{}
+		}
+		all[webhook.Name] = events
+	}
+	return all
 }
 
 // count is ALL or ANY, or N with its number.

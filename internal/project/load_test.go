@@ -194,6 +194,11 @@ func TestProblems(t *testing.T) {
 			"pipelines/P.yml:5:13: depends_on must be a list, not one value; begin each item with -",
 			"pipelines/P.yml:7:3: tasks must be a list, not a mapping; begin each item with -",
 		}},
+		{"notifications", "pipeline: P\nnotifications:\n  ops: [FAILD, failed, {}]\n  chat: FAILED\n  none:\n", []string{
+			`pipelines/P.yml:3:9: notifications.ops has "FAILD"; it takes SUCCESS, FAILED, SKIPPED, CANCELLED, SLA_BREACHED; did you mean FAILED?`,
+			"pipelines/P.yml:3:24: an item of notifications.ops must be one value, not a mapping; write one value",
+			"pipelines/P.yml:4:9: notifications.chat must be a list, not one value; begin each item with -",
+		}},
 		{"no number", "pipeline: P\nsla_hours: NaN\n", []string{`pipelines/P.yml:2:12: sla_hours is "NaN"; it takes a number above 0`}},
 		{"pipeline edges", "pipeline: P\ndepends_on:\n  - P\n  - A\n  - { pipeline: A, on: success }\n  - { pipeline: A, on: SUCESS, match: newst, consume_repairs: yes }\n  - [A]\n  - A-B\n  -\n", []string{
 			"pipelines/P.yml:3:5: pipeline P depends on itself; remove it",
@@ -266,7 +271,7 @@ func TestSeveralFiles(t *testing.T) {
 	want := []string{
 		"pipelines/c.yml:1:11: pipeline B is declared in pipelines/b.yml already; keep one of them",
 		"pipelines/d.yaml:1:1: pipeline files end in .yml; rename it",
-		"pipelines/e.yml:1:1: unknown key x in the file; known: pipeline, name, description, refresh_type, schedule, timezone, sla_hours, depends_on, tasks",
+		"pipelines/e.yml:1:1: unknown key x in the file; known: pipeline, name, description, refresh_type, schedule, timezone, sla_hours, notifications, depends_on, tasks",
 	}
 	if diff := cmp.Diff(want, yamlfile.Lines(problems)); diff != "" {
 		t.Error(diff)

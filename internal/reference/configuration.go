@@ -35,8 +35,11 @@ func keyRows(keys []config.Key) [][]string {
 		if k.Required {
 			name = "**" + name + "**"
 		}
-		if k.Kind == config.Choice {
+		switch k.Kind {
+		case config.Choice:
 			value = codes(k.Allowed)
+		case config.Choices:
+			value = "list of " + codes(k.Allowed)
 		}
 		if k.Secret {
 			help += "; never shown"

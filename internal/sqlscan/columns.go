@@ -23,6 +23,20 @@ func (s *Select) ident(i int) Ident {
 	return Ident{Name: strings.ReplaceAll(written[1:len(written)-1], quote+quote, quote), Quoted: true}
 }
 
+// ParseName reads a dotted name of one to three parts, as a person types it.
+func ParseName(text string, syn Syntax) ([]Ident, bool) {
+	toks, err := lex(text, syn)
+	s := &Select{src: text, syn: syn, toks: toks}
+	if err != nil || len(toks) > 5 || !s.columnRef(0, len(toks)) {
+		return nil, false
+	}
+	var parts []Ident
+	for i := 0; i < len(toks); i += 2 {
+		parts = append(parts, s.ident(i))
+	}
+	return parts, true
+}
+
 // Columns lists the output columns that the text names: plain columns and aliases, of the first SELECT where several
 // are combined. complete is false when there are or may be others: a star, an expression without alias, a text that
 // does not begin with SELECT.

@@ -250,6 +250,7 @@ var corpus = []statement{
 	{"SELECT 1 UNION PIVOT t ON b USING sum(a)", broken, refused, ""},
 	{"SELECT 1 WHERE EXISTS (PIVOT t ON b USING sum(a))", broken, refused, ""},
 	{"SELECT * FROM (UNPIVOT t ON a)", broken, read, ""},
+	{"SELECT * FROM (UNPIVOT t ON a, s INTO NAME n VALUE v)", refused, read, "writes a table"},
 	{"SELECT * FROM (DESCRIBE t)", broken, read, ""},
 	{"SELECT * EXCLUDE (a) FROM t UNION ALL BY NAME SELECT 1 AS c", broken, read, ""},
 	{"SELECT a FROM 'x.csv'", broken, read, ""},

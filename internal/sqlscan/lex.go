@@ -41,7 +41,7 @@ type lexer struct {
 
 // lex cuts src, which must be valid UTF-8, into tokens.
 func lex(src string, syn Syntax) ([]tok, error) {
-	l := &lexer{src: src, syn: syn}
+	l := &lexer{src: src, syn: syn, toks: make([]tok, 0, len(src)/4+1)}
 	for l.pos < len(src) {
 		if err := l.next(); err != nil {
 			return nil, err

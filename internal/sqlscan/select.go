@@ -92,7 +92,7 @@ func (s *Select) checkToken(i int) error {
 	case s.is(i, "WITH") && s.queryStart(i):
 		_, err := s.with(i)
 		return err
-	case s.is(i, "INTO") && !s.xmlName(i):
+	case s.is(i, "INTO") && !s.xmlName(i) && !s.unpivotInto(i):
 		return s.refuse(i, "leave INTO out: the engine writes the rows to TARGET_OBJECT",
 			"SELECT … INTO at %s writes a table", s.at(i))
 	case s.locks(i):
@@ -172,6 +172,11 @@ func (s *Select) parameter(i int) error {
 // xmlName reports whether token i is PostgreSQL's xmlelement(name into …), the one place where INTO is a bare name.
 func (s *Select) xmlName(i int) bool {
 	return i >= 2 && s.is(i-1, "NAME") && s.char(i-2, '(')
+}
+
+// unpivotInto reports whether token i is that of DuckDB's UNPIVOT … INTO NAME n VALUE v.
+func (s *Select) unpivotInto(i int) bool {
+	return s.syn.FromFirst && s.is(i+1, "NAME") && s.isName(i+2) && s.is(i+3, "VALUE")
 }
 
 // locks reports whether a locking clause begins at token i.

@@ -28,6 +28,7 @@ type Syntax struct {
 
 	FromFirst     bool // FROM t, PIVOT and UNPIVOT can begin a query
 	StatementPipe bool // ->> joins statements
+	RecursiveCTEs bool // a CTE may read itself without the word RECURSIVE
 
 	Fold Fold
 }
@@ -59,13 +60,12 @@ var (
 	}
 	Trino = Syntax{
 		Warehouse:     "Trino",
-		UnicodeQuotes: true,
-		Fold:          FoldLower,
+		UnicodeQuotes: true, // names keep their quotes' case and are compared without
 	}
 	Snowflake = Syntax{
 		Warehouse:    "Snowflake",
 		DollarQuotes: true, BackslashEscapes: true,
-		SlashComments: true, DollarInNames: true, StatementPipe: true,
+		SlashComments: true, DollarInNames: true, StatementPipe: true, RecursiveCTEs: true,
 		Fold: FoldUpper,
 	}
 	Databricks = Syntax{

@@ -169,6 +169,9 @@ func (s *Select) badTokenHint(written string) string {
 	if inner, quoted := strings.CutSuffix(written, "$$"); quoted && Token(inner).known() {
 		return s.syn.Warehouse + " has no $$…$$ strings: write $$" + inner + " for the token"
 	}
+	if now, ok := renamed[strings.ToLower(written)]; ok {
+		return "it is $$" + string(now) + " now"
+	}
 	if near := nearest(written); near != "" {
 		return "did you mean $$" + string(near) + "?"
 	}
@@ -177,6 +180,46 @@ func (s *Select) badTokenHint(written string) string {
 		names = append(names, "$$"+string(t))
 	}
 	return "the tokens are " + strings.Join(names, ", ")
+}
+
+// renamed are tokens of older texts.
+var renamed = map[string]Token{"pipeline_id_filter": PipelineRunIDFilter}
+
+// Misread warns where $$pipeline_id is compared with pipeline_run_id: it is the id of the pipeline, but in older texts it
+// was that of the run.
+func (s *Select) Misread() []fault.Problem {
+	var problems []fault.Problem
+	for i, t := range s.toks {
+		if t.kind != token || s.tokenName(i) != PipelineID {
+			continue
+		}
+		before, after := i-1, i+1
+		for before >= 0 && s.compares(before) {
+			before--
+		}
+		for after < len(s.toks) && s.compares(after) {
+			after++
+		}
+		for after+2 < len(s.toks) && s.char(after+1, '.') {
+			after += 2
+		}
+		left := before < i-1 && before >= 0 && s.isRunID(before)
+		right := after > i+1 && after < len(s.toks) && s.isRunID(after)
+		if left || right {
+			p := s.problem(t.pos, "write $$pipeline_run_id for the run, with PIPELINE_RUN_ID_SUBSTITUTION = true", "$$pipeline_id, which is the id of the pipeline, is compared with pipeline_run_id")
+			p.Level = "WARN"
+			problems = append(problems, p)
+		}
+	}
+	return problems
+}
+
+func (s *Select) compares(i int) bool {
+	return s.char(i, '=') || s.char(i, '<') || s.char(i, '>') || s.char(i, '!')
+}
+
+func (s *Select) isRunID(i int) bool {
+	return s.isName(i) && strings.EqualFold(s.ident(i).Name, "pipeline_run_id")
 }
 
 // nearest is the token whose name is written like w but for case and two letters, or "".

@@ -22,6 +22,7 @@ var Dialect = &warehouses.Dialect{
 	Syntax:        sqlscan.DuckDB,
 	Quote:         `"`,
 	Folds:         warehouses.FoldNone,
+	DefaultSchema: "main",
 	Transactional: true,
 	QuietDDL:      true,
 	Formats:       []string{warehouses.FormatNative},

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,6 +27,9 @@ type Options struct {
 	Path        string
 	Threads     int    // 0 is DuckDB's choice
 	MemoryLimit string // "" is DuckDB's choice
+
+	Wait time.Duration // for another process that has the file open; 0 is as long as the context allows
+	Log  *slog.Logger  // says for whom is waited; nil is silence
 }
 
 // How long the one handle of a process outlives its last session, and how often an idle one looks for other processes.
@@ -65,13 +69,31 @@ func Open(o Options) (warehouses.Warehouse, error) {
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return nil, fault.New(fault.WarehouseDown, "the folder of the DuckDB file %s does not exist", path).WithHint("mkdir -p %s", filepath.Dir(path))
 	}
-	return &warehouse{options: o, name: name, turn: newTurn(path), changed: make(chan struct{})}, nil
+	return &warehouse{options: o, name: name, turn: newTurn(o), changed: make(chan struct{})}, nil
 }
 
 // Database is the name of a file's database: the file's, without its extension.
 func Database(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
 
 func (w *warehouse) Dialect() *warehouses.Dialect { return Dialect }
+
+// spillFolder is beside the file, as DuckDB's own programs have it.
+func (w *warehouse) spillFolder() string { return w.options.Path + ".tmp" }
+
+// Spilled implements warehouses.Spiller.
+func (w *warehouse) Spilled() (folder string, files []string, err error) {
+	folder = w.spillFolder()
+	found, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return folder, nil, nil
+	}
+	for _, f := range found {
+		if strings.HasPrefix(f.Name(), "duckdb_temp_") {
+			files = append(files, filepath.Join(folder, f.Name()))
+		}
+	}
+	return folder, files, err
+}
 
 func (w *warehouse) Facts(ctx context.Context) (warehouses.Facts, error) {
 	w.mu.Lock()
@@ -160,7 +182,8 @@ func (w *warehouse) open(ctx context.Context) error {
 var outsiders = 5 * time.Second
 
 func (w *warehouse) connect(ctx context.Context) (*sql.DB, error) {
-	q := url.Values{}
+	// Of its own accord an instance without a main file would use the working directory.
+	q := url.Values{"temp_directory": {w.spillFolder()}}
 	if w.options.Threads > 0 {
 		q.Set("threads", fmt.Sprint(w.options.Threads))
 	}

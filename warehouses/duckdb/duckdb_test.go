@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -194,6 +197,36 @@ func TestFileOpensAfterACrashBehindAnAlter(t *testing.T) {
 	}
 }
 
+// What does not fit into memory is put beside the file, whatever the working directory is.
+func TestSpillsBesideTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "w.duckdb")
+	w, err := Open(Options{Path: file, MemoryLimit: "40MB", Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	s := openSession(t, w)
+	if _, err := s.Exec(ctx, "CREATE TEMP TABLE big AS SELECT i, md5(i::VARCHAR) AS m FROM range(2000000) AS t (i)"); err != nil {
+		t.Fatal(err)
+	}
+	folder, files, err := w.(warehouses.Spiller).Spilled()
+	if err != nil || len(files) == 0 || folder != file+".tmp" {
+		t.Errorf("%d files were spilled into %s: %v", len(files), folder, err)
+	}
+	if _, err := os.Stat(".tmp"); err == nil {
+		t.Error("something was put into the working directory")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file + ".tmp"); !os.IsNotExist(err) {
+		t.Errorf("the folder is left: %v", err)
+	}
+}
+
 func TestNamesThatDuckDBKeeps(t *testing.T) {
 	for _, name := range []string{"memory.duckdb", "TEMP.db", "system"} {
 		if _, err := Open(Options{Path: filepath.Join(t.TempDir(), name)}); !fault.Has(err, fault.ConfigInvalid) {
@@ -272,5 +305,34 @@ func TestCancelLeavesTheSessionUsable(t *testing.T) {
 	}
 	if n, err := s.Int(ctx, "SELECT 1"); n != 1 || err != nil {
 		t.Error(n, err)
+	}
+}
+
+func TestWaitForTheFileIsBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "w.duckdb")
+	openSession(t, openWarehouse(t, file))
+	holder := fmt.Sprintf("process %d on host ", os.Getpid()) // the locks do not tell handles of one process from others
+	var told strings.Builder
+	w, err := Open(Options{Path: file, Wait: 2 * silence, Log: slog.New(slog.NewTextHandler(&told, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Session(ctx)
+	if !fault.Has(err, fault.LockTimeout) || !strings.Contains(err.Error(), holder) {
+		t.Errorf("got %v, want LOCK_TIMEOUT and %s", err, holder)
+	}
+	if !strings.Contains(told.String(), "waits for the DuckDB file "+file+", which "+holder) {
+		t.Errorf("the wait was not told: %s", &told)
+	}
+
+	timeout, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	if _, err = w.Session(timeout); !fault.Has(err, fault.LockTimeout) || !strings.Contains(err.Error(), holder) {
+		t.Errorf("got %v, want LOCK_TIMEOUT and %s", err, holder)
+	}
+	cancelled, stop := context.WithCancel(ctx)
+	stop()
+	if _, err = w.Session(cancelled); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
 	}
 }

@@ -34,6 +34,8 @@ var Dialect = &warehouses.Dialect{
 	Fences:        true,
 	IndexesStage:  true,
 	Continues:     true,
+	Privileges:    true,
+	Defects:       defects,
 	RowID: func(*warehouses.Dialect, warehouses.QualifiedName, warehouses.SQL) warehouses.SQL {
 		return "bigint GENERATED ALWAYS AS IDENTITY"
 	},

@@ -133,7 +133,7 @@ func TestConsumedSkipStays(t *testing.T) {
 			DependsOn: []store.DesiredTaskEdge{{Pipeline: "SALES", Task: "load", Type: store.OnAlways, ConsumeRepairs: true}}}}}
 		apply(t, s, mart)
 		finish(t, s, start(t, s, list[0].ID, "one"), store.Failed)
-		must(t, s.SkipTasks(ctx, r.ID, []store.Skip{{TaskRunID: list[1].ID, Reason: store.SkipUpstream, Message: "extract failed"}}))
+		must(t, s.SkipTasks(ctx, r.ID, store.Claim{}, []store.Skip{{TaskRunID: list[1].ID, Reason: store.SkipUpstream, Message: "extract failed"}}))
 		must(t, s.EndRun(ctx, store.RunEnd{RunID: r.ID, Owner: "one", Status: store.Failed, Actor: Tester}))
 
 		g := graph(t, s, "MART")

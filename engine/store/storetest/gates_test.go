@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/internal/fault"
 )
 
 // upstreamRun makes a run of SALES whose task extract ended like that, having written rows, and ends the run.
@@ -19,7 +20,7 @@ func upstreamRun(t *testing.T, s *store.Store, key, trigger, status string, writ
 	a := start(t, s, list[0].ID, "one")
 	must(t, s.FinishAttempt(ctx, store.Outcome{AttemptID: a.ID, Owner: "one", Status: status, TaskStatus: status,
 		TaskCounts: store.Counts{Written: &written}}))
-	must(t, s.SkipTasks(ctx, r.ID, []store.Skip{{TaskRunID: list[1].ID, Reason: store.SkipCondition}}))
+	must(t, s.SkipTasks(ctx, r.ID, store.Claim{}, []store.Skip{{TaskRunID: list[1].ID, Reason: store.SkipCondition}}))
 	must(t, s.EndRun(ctx, store.RunEnd{RunID: r.ID, Owner: "one", Status: status, Actor: Tester}))
 	return run(t, s, r.ID)
 }
@@ -82,6 +83,28 @@ func TestGateTypes(t *testing.T) {
 		u := look(t, s, pipeline)
 		want(t, "busy", u.Busy, busy.ID)
 		want(t, "busy", u.BusyStatus, store.InProgress)
+	})
+}
+
+// TestAdmissionWhatWasUsedUp: a decision is worth nothing when its run was used up before the admission.
+func TestAdmissionWhatWasUsedUp(t *testing.T) {
+	Each(t, func(t *testing.T, e *Engine) {
+		s := e.Migrated().Store()
+		apply(t, s, sales(), downstream(store.OnSuccess))
+		pipeline, _ := gatesOf(t, s)
+		up := upstreamRun(t, s, "up", store.TriggerManual, store.Success, 1)
+		n := newRun(graph(t, s, "REPORT").Pipeline.ID, "first")
+		n.Gates = []store.GateDecision{{PipelineEdgeID: pipeline.PipelineEdgeID, RunID: up.ID, Revision: 1, Result: store.GateSatisfied}}
+		r, err := s.AdmitRun(ctx, n)
+		must(t, err)
+		finish(t, s, start(t, s, tasks(t, s, r.ID)[0].ID, "one"), store.Success)
+		must(t, s.EndRun(ctx, store.RunEnd{RunID: r.ID, Owner: "one", Status: store.Success, Actor: Tester, Consume: true}))
+		n.Key = "second"
+		_, err = s.AdmitRun(ctx, n)
+		wantCode(t, err, fault.RunActive)
+		n.Gates[0].Revision = 2 // a repair
+		_, err = s.AdmitRun(ctx, n)
+		must(t, err)
 	})
 }
 

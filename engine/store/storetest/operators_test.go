@@ -46,7 +46,7 @@ func failedRun(t *testing.T, s *store.Store) (*store.Run, []store.TaskRun) {
 	a := start(t, s, list[0].ID, "one")
 	must(t, s.FinishAttempt(ctx, store.Outcome{AttemptID: a.ID, Owner: "one", Status: store.Failed, TaskStatus: store.Failed,
 		ErrorCode: "STATEMENT_FAILED", Error: "no such table"}))
-	must(t, s.SkipTasks(ctx, r.ID, []store.Skip{{TaskRunID: list[1].ID, Reason: store.SkipUpstream, Message: "extract failed"}}))
+	must(t, s.SkipTasks(ctx, r.ID, store.Claim{}, []store.Skip{{TaskRunID: list[1].ID, Reason: store.SkipUpstream, Message: "extract failed"}}))
 	must(t, s.EndRun(ctx, store.RunEnd{RunID: r.ID, Owner: "one", Status: store.Failed, Actor: Tester}))
 	return r, list
 }

@@ -86,6 +86,32 @@ func TestRunLookups(t *testing.T) {
 	})
 }
 
+// TestAdmissionAsSeen: a run is admitted only if no other was started since its caller has looked.
+func TestAdmissionAsSeen(t *testing.T) {
+	Each(t, func(t *testing.T, e *Engine) {
+		s := e.Migrated().Store()
+		apply(t, s, sales())
+		seen := int64(0)
+		first := newRun(graph(t, s, "SALES").Pipeline.ID, "first")
+		first.Newest = &seen
+		r, err := s.AdmitRun(ctx, first)
+		must(t, err)
+		must(t, s.CancelRun(ctx, r.ID, "test", Tester))
+
+		second := newRun(r.PipelineID, "second")
+		second.Newest = &seen
+		_, err = s.AdmitRun(ctx, second)
+		wantCode(t, err, fault.RunActive)
+		if !strings.Contains(err.Error(), idText(r.ID)) {
+			t.Fatalf("the run in the way is not named: %v", err)
+		}
+		want(t, "runs", Value(t, s, "SELECT COUNT(*) FROM {{schema}}.AUD_PIPELINES_RUN_LOG"), "1")
+		seen = r.ID
+		_, err = s.AdmitRun(ctx, second)
+		must(t, err)
+	})
+}
+
 func TestTwoOwnersRaceForARun(t *testing.T) {
 	Each(t, func(t *testing.T, e *Engine) {
 		s := e.Migrated().Store()
@@ -150,7 +176,7 @@ func TestEndReopenAndRevision(t *testing.T) {
 		failed := start(t, s, list[0].ID, "one")
 		wantCode(t, s.EndRun(ctx, end), fault.RunUnfinished)
 		finish(t, s, failed, store.Failed)
-		must(t, s.SkipTasks(ctx, r.ID, []store.Skip{
+		must(t, s.SkipTasks(ctx, r.ID, store.Claim{}, []store.Skip{
 			{TaskRunID: list[1].ID, Reason: store.SkipUpstream, Message: "extract failed"},
 			{TaskRunID: list[0].ID, Reason: store.SkipUpstream, Message: "not PENDING, so it stays FAILED"},
 		}))

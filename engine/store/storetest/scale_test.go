@@ -35,7 +35,7 @@ func TestTenThousandTasks(t *testing.T) {
 		for i, task := range list {
 			skips[i] = store.Skip{TaskRunID: task.ID, Reason: store.SkipUpstream, Message: fmt.Sprintf("it's number %d", i)}
 		}
-		must(t, s.SkipTasks(ctx, r.ID, skips))
+		must(t, s.SkipTasks(ctx, r.ID, store.Claim{}, skips))
 		must(t, s.EndRun(ctx, store.RunEnd{RunID: r.ID, Owner: "one", Status: store.Failed, Actor: Tester}))
 		want(t, "message", tasks(t, s, r.ID)[7].Error, "it's number 7")
 	})

@@ -1,0 +1,56 @@
+-- What webhooks are told, and what came of it.
+
+-- name: add_notification
+INSERT INTO {{schema}}.AUD_NOTIFICATIONS (MESSAGE_ID, PIPELINE_RUN_ID, EVENT, WEBHOOK, PAYLOAD, CREATED_AT, NEXT_TRY_AT)
+VALUES ($1, $2, $3, $4, $5, {{now}}, {{now}})
+
+-- name: claim_notification
+-- Processes that ask at once get different ones.
+UPDATE {{schema}}.AUD_NOTIFICATIONS
+SET TRIES = TRIES + 1, LAST_TRY_AT = {{now}}, NEXT_TRY_AT = {{now+$2}}
+WHERE STATUS = 'PENDING' AND WEBHOOK = $1 AND NEXT_TRY_AT <= {{now}} AND NOTIFICATION_ID = (
+    SELECT n.NOTIFICATION_ID
+    FROM {{schema}}.AUD_NOTIFICATIONS n
+    WHERE n.STATUS = 'PENDING' AND n.WEBHOOK = $1 AND n.NEXT_TRY_AT <= {{now}}
+    ORDER BY n.NEXT_TRY_AT, n.NOTIFICATION_ID
+    LIMIT 1
+    {{skip_locked}})
+RETURNING NOTIFICATION_ID, MESSAGE_ID, PAYLOAD, TRIES, CREATED_AT, LAST_TRY_AT
+
+-- name: end_notification
+UPDATE {{schema}}.AUD_NOTIFICATIONS
+SET STATUS = $2, NEXT_TRY_AT = CASE WHEN $2 = 'PENDING' THEN {{now+$3}} END, HTTP_STATUS = $4, ERROR = $5
+WHERE NOTIFICATION_ID = $1 AND STATUS = 'PENDING'
+
+-- Those of webhooks that no profile has any more, among others.
+-- name: give_up_notifications
+UPDATE {{schema}}.AUD_NOTIFICATIONS
+SET STATUS = 'FAILED', NEXT_TRY_AT = NULL, ERROR = COALESCE(ERROR, 'no webhook of this name was there to take it')
+WHERE STATUS = 'PENDING' AND CREATED_AT < {{now+$1}}
+
+-- name: notifications
+SELECT n.NOTIFICATION_ID, n.MESSAGE_ID, p.PIPELINE_CODE, n.PIPELINE_RUN_ID, n.EVENT, n.WEBHOOK, n.STATUS, n.CREATED_AT, n.TRIES,
+    n.LAST_TRY_AT, n.NEXT_TRY_AT, n.HTTP_STATUS, n.ERROR
+FROM {{schema}}.AUD_NOTIFICATIONS n
+JOIN {{schema}}.AUD_PIPELINES_RUN_LOG r ON r.PIPELINE_RUN_ID = n.PIPELINE_RUN_ID
+JOIN {{schema}}.CFG_PIPELINES p ON p.PIPELINE_ID = r.PIPELINE_ID
+WHERE $1 = 0 OR r.PIPELINE_ID = $1
+ORDER BY n.NOTIFICATION_ID DESC
+LIMIT $2
+
+-- name: sla
+SELECT p.SLA_IN_HOURS, CAST(p.PIPELINE_PARAMETERS AS TEXT), r.SLA_STATUS
+FROM {{schema}}.AUD_PIPELINES_RUN_LOG r
+JOIN {{schema}}.CFG_PIPELINES p ON p.PIPELINE_ID = r.PIPELINE_ID
+WHERE r.PIPELINE_RUN_ID = $1
+
+-- name: breach_sla
+UPDATE {{schema}}.AUD_PIPELINES_RUN_LOG SET SLA_STATUS = 'BREACHED' WHERE PIPELINE_RUN_ID = $1
+
+-- name: runs_with_open_sla
+SELECT r.PIPELINE_RUN_ID
+FROM {{schema}}.AUD_PIPELINES_RUN_LOG r
+JOIN {{schema}}.CFG_PIPELINES p ON p.PIPELINE_ID = r.PIPELINE_ID
+WHERE r.STATUS IN ('QUEUED', 'IN_PROGRESS') AND r.SLA_STATUS IS NULL AND p.SLA_IN_HOURS IS NOT NULL
+    AND ($1 = 0 OR r.PIPELINE_ID = $1)
+ORDER BY r.PIPELINE_RUN_ID + 0 -- else SQLite goes through the whole table in this order
