@@ -1,6 +1,6 @@
 // Command bench measures etl-craft against hand-written SQL that leaves the same rows, and writes the results page.
 //
-//	go run ./bench [-only cold,chain,actions] [-rows 1000000] [-stage 100000] [-tasks 1000] [-repeat 5] [-out bench/RESULTS.md]
+//	go run ./bench [-only cold,validate,chain,actions,rehash,wide,crowd,history] [-rows 1000000] [-stage 100000] [-tasks 1000] [-repeat 5] [-out bench/RESULTS.md]
 //
 // It builds the program and runs it as a user would, in a process of its own; the hand-written SQL runs in a process of
 // its own too, through the same drivers. ETL_CRAFT_TEST_POSTGRES names PostgreSQL servers, of which the last is measured;
@@ -21,6 +21,7 @@ import (
 type options struct {
 	only                       string
 	rows, stage, tasks, repeat int
+	taskRuns                   int
 	out                        string
 }
 
@@ -30,10 +31,11 @@ func main() {
 		return
 	}
 	var o options
-	flag.StringVar(&o.only, "only", "cold,chain,actions", "what to measure, separated by commas")
+	flag.StringVar(&o.only, "only", "cold,validate,chain,actions,rehash,wide,crowd,history", "what to measure, separated by commas")
 	flag.IntVar(&o.rows, "rows", 1_000_000, "rows of the targets")
 	flag.IntVar(&o.stage, "stage", 100_000, "rows that the SELECT returns")
-	flag.IntVar(&o.tasks, "tasks", 1000, "tasks of the chain")
+	flag.IntVar(&o.tasks, "tasks", 1000, "tasks of the chain, and of the smaller wide pipeline")
+	flag.IntVar(&o.taskRuns, "task-runs", 1_000_000, "task runs of the history")
 	flag.IntVar(&o.repeat, "repeat", 5, "pairs of runs per action; the median counts")
 	flag.StringVar(&o.out, "out", filepath.Join("bench", "RESULTS.md"), "where the results page goes")
 	flag.Parse()
@@ -70,7 +72,7 @@ func measureAll(o options) (err error) {
 	for _, part := range []struct {
 		name    string
 		measure func(*page) error
-	}{{"cold", b.cold}, {"chain", b.chains}, {"actions", b.actions}} {
+	}{{"cold", b.cold}, {"validate", b.validate}, {"chain", b.chains}, {"actions", b.actions}, {"rehash", b.rehash}, {"wide", b.wide}, {"crowd", b.crowd}, {"history", b.histories}} {
 		if !strings.Contains(","+o.only+",", ","+part.name+",") {
 			continue
 		}

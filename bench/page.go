@@ -13,6 +13,9 @@ import (
 type page struct {
 	b                   *bench
 	colds, chains, acts []string
+	pasts, wides        []string
+	crowds, validates   []string
+	rehashes            []string
 }
 
 func newPage(b *bench) *page { return &page{b: b} }
@@ -48,6 +51,36 @@ func (p *page) action(w warehouse, a action, engine, hand cost) {
 	p.acts = append(p.acts, row)
 }
 
+func (p *page) validate(pipelines, tasks int, args []string, c cost) {
+	row := fmt.Sprintf("| `%s` | %d × %d | %s | %s | %s | 3 s |", strings.Join(args, " "), pipelines, tasks, ms(c.wall), ms(c.cpu), mb(c.peak))
+	say("%s", row)
+	p.validates = append(p.validates, row)
+}
+
+func (p *page) rehash(w warehouse, engine, hand cost) {
+	row := fmt.Sprintf("| %s | %d | %s | %s | **%s** | %s |", w.title, 10*p.b.rows, ms(engine.wall), ms(hand.wall), ratio(engine.wall, hand.wall), mb(engine.peak))
+	say("%s", row)
+	p.rehashes = append(p.rehashes, row)
+}
+
+func (p *page) wide(n int, apply, run, status cost) {
+	row := fmt.Sprintf("| %d | %s | %s | %s | %s | %s |", n, ms(apply.wall), ms(run.wall), ms(run.wall/time.Duration(n)), mb(run.peak), ms(status.wall))
+	say("%s", row)
+	p.wides = append(p.wides, row)
+}
+
+func (p *page) crowd(processes, tasks int, alone cost, wall, median, slowest time.Duration) {
+	row := fmt.Sprintf("| %d | %s | %s | %s | %s | %s |", processes, ms(alone.wall), ms(wall), ms(wall/time.Duration(processes)), ms(median), ms(slowest))
+	say("%s", row)
+	p.crowds = append(p.crowds, row)
+}
+
+func (p *page) history(engine, title string, empty, full time.Duration) {
+	row := fmt.Sprintf("| %s | %s | %s | %s | **%s** | 1.2 |", engine, title, ms(empty), ms(full), ratio(full, empty))
+	say("%s", row)
+	p.pasts = append(p.pasts, row)
+}
+
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 func mb(n int64) string         { return fmt.Sprintf("%d MB", n>>20) }
 func ratio(a, b time.Duration) string {
@@ -67,10 +100,19 @@ func (p *page) write(path string) error {
 		fmt.Fprintf(&t, "\n## %s\n\n%s\n\n%s\n|%s\n%s\n", title, text, header, strings.Repeat("---|", columns), strings.Join(rows, "\n"))
 	}
 	section("From start to end", "21 runs each, SQLite + DuckDB.", "| command | wall | CPU | peak | bar |", p.colds)
+	section("Validate", "Every pipeline of a large project, lineage and order of readers and writers included.", "| command | pipelines × tasks | wall | CPU | peak | bar |", p.validates)
 	section("Overhead per task", fmt.Sprintf("A chain of %d tasks that append one row each, against as many transactions with one INSERT.\nOverhead is the difference, per task.", p.b.tasks),
 		"| Engine DB + warehouse | engine | by hand | overhead | overhead, CPU | peak | bar |", p.chains)
 	section("Actions", fmt.Sprintf("%d rows in the target, %d in the SELECT: half of them changed, three tenths as they were, one fifth new. CPU includes the server's.", p.b.rows, p.b.stage),
 		"| warehouse | action | engine | by hand | wall, ratio | CPU, ratio | peak, engine | peak, by hand | bar |", p.acts)
+	section("Rehash", "Every hash of a target made anew, against the same UPDATE by hand; the engine counts the rows, and those that change, before.",
+		"| warehouse | rows | engine | by hand | wall, ratio | peak |", p.rehashes)
+	section("Ten thousand tasks", "Layers of 100 tasks that append one row each, each waiting for two of the layer before. SQLite + DuckDB.",
+		"| tasks | apply, nothing new | run | run, per task | peak | status |", p.wides)
+	section("Many processes at once", "Pipelines of three tasks, each in a process of its own, started at the same moment; Engine DB and warehouse on one PostgreSQL server.\nAll succeed, and every task ran once.",
+		"| processes | one alone | all | all, per process | median of them | slowest |", p.crowds)
+	section("After a million task runs", fmt.Sprintf("An Engine DB with %d task runs, as many attempts, and the gates and actions that go with them, against an empty one, in turns.\nAdmission is everything up to the rows of a new run behind a gate, dispatch what is recorded per task before its first statement;\nthe others are whole processes.", p.b.taskRuns),
+		"| Engine DB | | empty | with history | ratio | bar |", p.pasts)
 	return os.WriteFile(path, []byte(t.String()), 0o644)
 }
 
