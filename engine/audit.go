@@ -71,14 +71,11 @@ func (e *Engine) Audit(ctx context.Context, pipeline, since string) (*AuditDocum
 		return nil, err
 	}
 	doc := &AuditDocument{Schema: "etl-craft/audit/1", Since: Time{from}, Entries: []AuditEntry{}}
-	var pipelineID int64
-	if pipeline != "" {
-		g, err := e.Store.Graph(ctx, pipeline)
-		if err != nil {
-			return nil, err
-		}
-		pipelineID, doc.Pipeline = g.Pipeline.ID, &g.Pipeline.Code
+	pipelineID, err := e.pipelineID(ctx, pipeline)
+	if err != nil {
+		return nil, err
 	}
+	doc.Pipeline = orNil(pipeline)
 	actions, err := e.Store.Actions(ctx, pipelineID, from)
 	if err != nil {
 		return nil, err

@@ -289,13 +289,9 @@ type NotificationDocument struct {
 // Notifications lists the newest notifications, of one pipeline or, with "", of all. With deliver it first tries those
 // that are due.
 func (e *Engine) Notifications(ctx context.Context, pipeline string, limit int, deliver bool) (*NotificationsDocument, error) {
-	var pipelineID int64
-	if pipeline != "" {
-		g, err := e.Store.Graph(ctx, pipeline)
-		if err != nil {
-			return nil, err
-		}
-		pipelineID = g.Pipeline.ID
+	pipelineID, err := e.pipelineID(ctx, pipeline)
+	if err != nil {
+		return nil, err
 	}
 	if deliver {
 		if len(e.Config.Notifications) == 0 {

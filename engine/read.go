@@ -97,6 +97,18 @@ func (e *Engine) List(ctx context.Context) (*ListDocument, error) {
 	return doc, nil
 }
 
+// pipelineID is the id of the active pipeline with a code; 0, which means all of them, for "".
+func (e *Engine) pipelineID(ctx context.Context, code string) (int64, error) {
+	if code == "" {
+		return 0, nil
+	}
+	g, err := e.Store.Graph(ctx, code)
+	if err != nil {
+		return 0, err
+	}
+	return g.Pipeline.ID, nil
+}
+
 // Graph shows what a pipeline and its tasks wait for.
 func (e *Engine) Graph(ctx context.Context, pipeline string) (*GraphDocument, error) {
 	g, err := e.Store.Graph(ctx, pipeline)

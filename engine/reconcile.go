@@ -57,13 +57,9 @@ type ReleasedRun struct {
 // Reconcile ends the attempts whose processes are gone as LOST, releases their runs and records SLAs that have passed, of
 // one pipeline or, with "", of all. Everything else it leaves alone.
 func (e *Engine) Reconcile(ctx context.Context, pipeline string) (*ReconcileDocument, error) {
-	var pipelineID int64
-	if pipeline != "" {
-		g, err := e.Store.Graph(ctx, pipeline)
-		if err != nil {
-			return nil, err
-		}
-		pipelineID = g.Pipeline.ID
+	pipelineID, err := e.pipelineID(ctx, pipeline)
+	if err != nil {
+		return nil, err
 	}
 	arguments, err := json.Marshal(OperatorRequest{Pipeline: pipeline})
 	if err != nil {
