@@ -151,7 +151,11 @@ func (w *work) timeout(t *store.Task) (time.Duration, error) {
 }
 
 func (w *work) logPath(t *store.Task, number int) string {
-	return filepath.Join(w.e.Config.Orchestration.LogDir, w.g.Pipeline.Code, fmt.Sprintf("run-%d", w.run.ID), fmt.Sprintf("%s.attempt-%d.log", t.Code, number))
+	dir := w.e.Config.Orchestration.LogDir
+	if w.e.Config.Profiles > 1 { // their Engine DBs may give out the same ids
+		dir = filepath.Join(dir, w.e.Config.Profile)
+	}
+	return filepath.Join(dir, w.g.Pipeline.Code, fmt.Sprintf("run-%d", w.run.ID), fmt.Sprintf("%s.attempt-%d.log", t.Code, number))
 }
 
 // target is TARGET_OBJECT as the warehouse names it in full.

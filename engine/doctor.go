@@ -76,7 +76,9 @@ var (
 func (e *Engine) Doctor(ctx context.Context, req DoctorRequest) (*DoctorDocument, error) {
 	d := &doctor{e: e, req: req, doc: newDoctorDocument(req.Fix)}
 	if e.Store == nil || e.Locker == nil {
-		d.req.Fix = false // what is abandoned cannot be known
+		if d.req.Fix, d.doc.Fix = false, false; req.Fix { // what is abandoned cannot be known
+			d.skip(areaAbandoned, "the Engine DB or its locks cannot be used, so nothing was removed", "fix")
+		}
 	}
 	if !d.req.Fix {
 		err := d.all(ctx)
@@ -251,6 +253,19 @@ func (d *doctor) logs() {
 	if err != nil {
 		d.add(DoctorFail, areaFolders, "logs", "see orchestration.log_dir", "no logs can be written to %s: %v", dir, cause(err))
 		return
+	}
+	for _, g := range d.graphs { // runs make a folder for each pipeline
+		own := filepath.Join(dir, g.Pipeline.Code)
+		if d.e.Config.Profiles > 1 {
+			own = filepath.Join(dir, d.e.Config.Profile, g.Pipeline.Code)
+		}
+		if _, err := os.Stat(own); err != nil {
+			continue
+		}
+		if err := writable(own); err != nil {
+			d.add(DoctorFail, areaFolders, "logs", "check its owner", "%v", err)
+			return
+		}
 	}
 	d.room(areaFolders, "logs", at, dir+" can be written")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/locks"
 )
 
 const (
@@ -46,13 +47,28 @@ func (d *doctor) engineDB(ctx context.Context) {
 	}
 	d.rights(ctx)
 	d.clock(areaEngine, "the Engine DB", func() (time.Time, error) { return d.e.Store.Now(ctx) })
-	if d.req.LockerError != nil {
-		d.failed(areaEngine, "locks", d.req.LockerError)
+	if err := d.lock(ctx); err != nil {
+		d.failed(areaEngine, "locks", err)
 	} else {
 		d.ok(areaEngine, "locks", "they can be taken")
 	}
 	d.storage(ctx)
 	d.pipelines(ctx)
+}
+
+// lock takes a lock that nobody else wants.
+func (d *doctor) lock(ctx context.Context) error {
+	if d.req.LockerError != nil {
+		return d.req.LockerError
+	}
+	lock, err := d.e.Locker.TryLock(ctx, locks.OwnerKey("doctor:"+d.e.id), locks.Holder{What: "doctor"})
+	if err == nil && lock != nil {
+		return lock.Release()
+	}
+	if path := d.e.Config.Engine.Path; err != nil && path != "" {
+		return fault.As(err).WithHint("check owner and permissions of %s.locks", path)
+	}
+	return err
 }
 
 func (d *doctor) migrations(ctx context.Context) {

@@ -112,7 +112,7 @@ func (d *doctor) waits(ctx context.Context) {
 		d.failed(areaAbandoned, "waits", err)
 		return
 	}
-	var left []string
+	var left, continued []string
 	for _, w := range waits {
 		name := waitName(w)
 		if d.req.Fix && w.RanOut {
@@ -127,11 +127,17 @@ func (d *doctor) waits(ctx context.Context) {
 			}
 		}
 		if !w.RanOut {
-			name += " (which the next run continues)"
+			continued = append(continued, name)
+			continue
 		}
 		left = append(left, name)
 	}
-	d.found("waits", left, commandToMend, "waited for an upstream, and nobody looks after it any more", "none was left")
+	if len(continued) > 0 {
+		d.warn(areaAbandoned, "waits", "the next etl-craft run of the pipeline goes on with it", "nobody waits at the moment for the upstream of %s", some(continued))
+	}
+	if len(left) > 0 || len(continued) == 0 {
+		d.found("waits", left, commandToMend, "waited for an upstream, and nobody looks after it any more", "none was left")
+	}
 }
 
 func waitName(w store.StaleWait) string {

@@ -182,6 +182,27 @@ type target struct {
 	tasks []*handlers.Task
 }
 
+// rightsOf are what the actions need on a table that is there. Those that replace it need to own it instead.
+var rightsOf = map[string][]string{
+	"APPEND_TABLE": {"SELECT", "INSERT", "DELETE"}, "OVERWRITE_TABLE": {"SELECT", "INSERT", "DELETE"},
+	"SCD1_MERGE": {"SELECT", "INSERT", "UPDATE"}, "SCD2_MERGE": {"SELECT", "INSERT", "UPDATE"}, "DELETE_ROWS": {"SELECT", "UPDATE"},
+}
+
+func (t *target) rights() []string {
+	var all []string
+	for _, task := range t.tasks {
+		for _, r := range rightsOf[task.Params["SQL_ACTION"]] {
+			if r == "UPDATE" && task.Params["HARD_DELETE"] == "true" {
+				r = "DELETE"
+			}
+			if !slices.Contains(all, r) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
 // replaced reports whether a task makes the table anew or drops it, for which it has to be the user's own.
 func (t *target) replaced() bool {
 	return slices.ContainsFunc(t.tasks, func(task *handlers.Task) bool {
@@ -208,8 +229,11 @@ func (d *doctor) targets(database string) ([]target, error) {
 
 // schemas looks at the schemas that targets are in, and returns those that exist.
 func (d *doctor) schemas(ctx context.Context, s warehouses.Session, targets []target) []warehouses.QualifiedName {
-	of := map[string]warehouses.QualifiedName{}
+	of, creates := map[string]warehouses.QualifiedName{}, map[string]bool{}
 	for _, t := range targets {
+		if table, err := s.Table(ctx, t.name); t.replaced() || err == nil && table == nil {
+			creates[dotted(t.name.Database, t.name.Schema)] = true
+		}
 		of[dotted(t.name.Database, t.name.Schema)] = warehouses.QualifiedName{Database: t.name.Database, Schema: t.name.Schema}
 	}
 	var exist []warehouses.QualifiedName
@@ -229,7 +253,11 @@ func (d *doctor) schemas(ctx context.Context, s warehouses.Session, targets []ta
 			continue
 		}
 		exist = append(exist, schema)
-		missing, err := d.missing(ctx, s, "schema_rights", schema.Schema)
+		wanted := []string{"USAGE"}
+		if creates[name] {
+			wanted = append(wanted, "CREATE")
+		}
+		missing, err := d.missing(ctx, s, "schema_rights", schema.Schema, wanted)
 		switch {
 		case err != nil:
 			d.failed(areaWarehouse, "schemas", err)
@@ -246,11 +274,15 @@ func (d *doctor) schemas(ctx context.Context, s warehouses.Session, targets []ta
 }
 
 // missing asks which privileges the user lacks on something; none where the warehouse has no privileges.
-func (d *doctor) missing(ctx context.Context, s warehouses.Session, statement, on string) ([]string, error) {
-	if !d.e.Dialect.Privileges {
+func (d *doctor) missing(ctx context.Context, s warehouses.Session, statement, on string, wanted []string) ([]string, error) {
+	if !d.e.Dialect.Privileges || len(wanted) == 0 {
 		return nil, nil
 	}
-	rows, err := s.Rows(ctx, d.e.Dialect.Render(statement, warehouses.Rights{On: d.e.Dialect.Text(on)}), math.MaxInt)
+	rights := warehouses.Rights{On: d.e.Dialect.Text(on)}
+	for _, w := range wanted {
+		rights.Wanted = append(rights.Wanted, d.e.Dialect.Text(w))
+	}
+	rows, err := s.Rows(ctx, d.e.Dialect.Render(statement, rights), math.MaxInt)
 	var missing []string
 	for _, r := range rows {
 		missing = append(missing, r[0])
@@ -274,7 +306,7 @@ func (d *doctor) tables(ctx context.Context, s warehouses.Session, targets []tar
 			d.add(DoctorFail, areaWarehouse, "targets", "choose another TARGET_OBJECT", "%s is a %s", t.name, table.Kind)
 			continue
 		}
-		missing, err := d.missing(ctx, s, "table_rights", string(d.e.Dialect.Table(t.name)))
+		missing, err := d.missing(ctx, s, "table_rights", string(d.e.Dialect.Table(t.name)), t.rights())
 		if err == nil && t.replaced() {
 			var r *warehouses.Replacement
 			if r, err = s.Replacement(ctx, table); err == nil && r.NotOwned {

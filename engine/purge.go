@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/internal/config"
 	"github.com/etl-craft/etl-craft/internal/fault"
 )
 
@@ -43,6 +44,8 @@ type PurgeDocument struct {
 	Bytes     int64        `json:"bytes"` // of the files
 	// LogsElsewhere are attempts whose logs lie outside the log folder, and were left alone.
 	LogsElsewhere int64    `json:"logs_elsewhere"`
+	LogsMissing   int64    `json:"logs_missing"` // attempts whose logs are not there, or not on this host
+	LogsFailed    int64    `json:"logs_failed"`  // logs that cannot be removed, whose runs stay
 	Kept          KeptRuns `json:"kept"`
 }
 
@@ -138,7 +141,7 @@ type purge struct {
 }
 
 func (p *purge) document(err error) (*PurgeDocument, error) {
-	if err != nil {
+	if err != nil && !fault.Has(err, fault.FileNotRemoved) {
 		return nil, err
 	}
 	p.doc.Rows = p.rows.Rows()
@@ -146,7 +149,7 @@ func (p *purge) document(err error) (*PurgeDocument, error) {
 	for _, table := range store.PurgeTables {
 		p.doc.Tables = append(p.doc.Tables, PurgeTable{table, p.rows[table]})
 	}
-	return p.doc, nil
+	return p.doc, err
 }
 
 // result is what is recorded of a purge, an interrupted one too.
@@ -163,6 +166,9 @@ func (p *purge) all(ctx context.Context) error {
 }
 
 func (p *purge) everything(ctx context.Context) (err error) {
+	if err := p.mayDelete(ctx); err != nil {
+		return err
+	}
 	if p.logs, err = openLogFolder(p.e.Config.Orchestration.LogDir); err != nil {
 		return err
 	}
@@ -183,7 +189,24 @@ func (p *purge) everything(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if p.doc.LogsFailed > 0 {
+		return fault.New(fault.FileNotRemoved, "%d log(s) cannot be removed, and their runs stay; everything else is purged", p.doc.LogsFailed).
+			WithHint("see who owns the folders in %s", p.e.Config.Orchestration.LogDir)
+	}
 	return nil
+}
+
+// mayDelete refuses before anything is removed when the user may not delete rows.
+func (p *purge) mayDelete(ctx context.Context) error {
+	if p.e.Config.Engine.Type != config.Postgres {
+		return nil
+	}
+	rights, err := p.e.Store.Rights(ctx)
+	if err != nil || rights.Purge {
+		return err
+	}
+	return fault.New(fault.EngineUnreachable, "the user %s may not delete rows of the Engine DB", rights.User).
+		WithHint("as the role for purge that etl-craft doctor --grants prints")
 }
 
 // runs purges the old runs of a pipeline, the oldest first: what gates look at, the newest ones, is then the same all the time.
@@ -229,8 +252,8 @@ func (k *KeptRuns) count(why string) {
 	}
 }
 
-// flush purges the runs of the batch: first the files, of which nobody would know without the rows, then the rows, then the
-// folders, into which nobody writes without the rows.
+// flush purges the runs of the batch. The files, of which nobody would know without the rows, go in the transaction that
+// deletes the rows, when it is sure that they go; then the folders, into which nobody writes without the rows.
 func (p *purge) flush(ctx context.Context, pipelineID int64) error {
 	batch := p.batch
 	p.batch, p.batchRows = nil, 0
@@ -238,36 +261,46 @@ func (p *purge) flush(ctx context.Context, pipelineID int64) error {
 		return nil
 	}
 	return p.inTurn(ctx, func() error {
-		paths, err := p.e.Store.LogPaths(ctx, batch)
-		if err != nil {
+		if p.req.DryRun {
+			paths, err := p.e.Store.LogPaths(ctx, batch)
+			for _, logs := range paths {
+				p.files(logs)
+			}
 			return err
 		}
-		for _, path := range paths {
-			if err := p.file(path); err != nil {
-				return err
-			}
-		}
-		if p.req.DryRun {
-			return nil
-		}
-		_, rows, err := p.e.Store.PurgeRuns(ctx, pipelineID, p.before, batch)
+		var removed []string
+		_, rows, err := p.e.Store.PurgeRuns(ctx, pipelineID, p.before, batch, func(_ int64, logs []string) bool {
+			removed = append(removed, logs...)
+			return p.files(logs)
+		})
 		if err != nil {
 			return err
 		}
 		p.rows.Add(rows)
-		p.logs.removeFolders(paths)
+		p.logs.removeFolders(removed)
 		return nil
 	})
 }
 
-func (p *purge) file(path string) error {
-	files, bytes, err := p.logs.remove(path, p.req.DryRun)
-	if err == errElsewhere {
-		p.doc.LogsElsewhere++
-		return nil
+// files removes the logs of a run. False says that one is left, whose run has to stay so that the log is known.
+func (p *purge) files(logs []string) bool {
+	all := true
+	for _, path := range logs {
+		files, bytes, err := p.logs.remove(path, p.req.DryRun)
+		p.doc.Files, p.doc.Bytes = p.doc.Files+files, p.doc.Bytes+bytes
+		switch {
+		case err == errElsewhere:
+			p.doc.LogsElsewhere++
+		case err != nil:
+			if p.doc.LogsFailed++; p.doc.LogsFailed == 1 {
+				p.e.Log.Warn(fmt.Sprintf("%v; its run stays (%s)", err, fault.As(err).Hint))
+			}
+			all = false
+		case files == 0:
+			p.doc.LogsMissing++
+		}
 	}
-	p.doc.Files, p.doc.Bytes = p.doc.Files+files, p.doc.Bytes+bytes
-	return err
+	return all
 }
 
 // loose purges old rows that belong to no run.

@@ -74,7 +74,10 @@ type LeftNames struct{ Database, Schema SQL } // literals
 
 // Rights name what the session's user may want to do, for the statements schema_rights and table_rights, which return the
 // privileges that are missing.
-type Rights struct{ On SQL } // a literal: the name of a schema as it is, that of a table quoted
+type Rights struct {
+	On     SQL   // a literal: the name of a schema as it is, that of a table quoted
+	Wanted []SQL // literals
+}
 
 // LoadRole is a role that runs tasks, for the statements of grants.
 type LoadRole struct {

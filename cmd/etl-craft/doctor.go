@@ -22,7 +22,7 @@ func (p *program) doctorCommand() *cli.Command {
 		Name: "doctor", Usage: "checks configuration, Engine DB, warehouse, privileges, folders and what was left behind, by connecting",
 		Description: "etl-craft doctor\netl-craft doctor --fix\netl-craft doctor --target sales.customers\netl-craft doctor --grants > grants.sql",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "fix", Usage: "removes what is provably abandoned, and says what; without it nothing is changed"},
+			&cli.BoolFlag{Name: "fix", Usage: "removes what nobody can be using any more, and says what; without it nothing is changed"},
 			&cli.StringFlag{Name: "target", Usage: "also counts merge keys that stand more than once in `TABLE`, which reads all of it"},
 			&cli.BoolFlag{Name: "grants", Usage: "only prints the statements that make roles with no more privileges than they need"},
 		},

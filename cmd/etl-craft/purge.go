@@ -26,10 +26,10 @@ func (p *program) purgeCommand() *cli.Command {
 			defer project.closeInto(&err)
 			doc, err := project.Purge(c.Context, engine.PurgeRequest{
 				OlderThan: c.String("older-than"), Pipeline: c.String("pipeline"), DryRun: c.Bool("dry-run")})
-			if err != nil {
+			if doc == nil {
 				return err
 			}
-			return p.answer(doc, func() string { return purgeText(doc, p.out) }, nil)
+			return p.answer(doc, func() string { return purgeText(doc, p.out) }, err)
 		},
 	}
 }
@@ -58,6 +58,12 @@ func purgeText(doc *engine.PurgeDocument, s *screen) string {
 	}
 	if doc.LogsElsewhere > 0 {
 		fmt.Fprintf(&b, "left alone, because not in orchestration.log_dir: %s\n", counted(doc.LogsElsewhere, "log"))
+	}
+	if doc.LogsMissing > 0 {
+		fmt.Fprintf(&b, "not found in orchestration.log_dir of this host: %s\n", counted(doc.LogsMissing, "log"))
+	}
+	if doc.LogsFailed > 0 {
+		fmt.Fprintf(&b, "cannot be removed, so that their runs stay: %s\n", counted(doc.LogsFailed, "log"))
 	}
 	var kept []string
 	for _, k := range []struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -110,17 +111,24 @@ func (s *Store) OldRuns(ctx context.Context, pipelineID int64, before time.Time,
 	return runs, err
 }
 
-// LogPaths reads where the logs of the attempts of runs were written.
-func (s *Store) LogPaths(ctx context.Context, runIDs []int64) ([]string, error) {
-	var paths []string
-	err := s.read(ctx, "read the logs of the runs", func(t *tx) error {
-		return t.each("logs_of_runs", func(rows *sql.Rows) error {
-			var path string
-			err := rows.Scan(&path)
-			paths = append(paths, path)
-			return err
-		}, idList(runIDs))
+// LogPaths reads where the logs of the attempts of runs were written, by run.
+func (s *Store) LogPaths(ctx context.Context, runIDs []int64) (paths map[int64][]string, err error) {
+	err = s.read(ctx, "read the logs of the runs", func(t *tx) error {
+		paths, err = t.logPaths(runIDs)
+		return err
 	})
+	return paths, err
+}
+
+func (t *tx) logPaths(runIDs []int64) (map[int64][]string, error) {
+	paths := map[int64][]string{}
+	err := t.each("logs_of_runs", func(rows *sql.Rows) error {
+		var run int64
+		var path string
+		err := rows.Scan(&run, &path)
+		paths[run] = append(paths[run], path)
+		return err
+	}, idList(runIDs))
 	return paths, err
 }
 
@@ -131,8 +139,9 @@ func idList(ids []int64) string {
 }
 
 // PurgeRuns deletes those of the runs of a pipeline that may still go, each with all that belongs to it, in one transaction,
-// and says which and how many rows. A run that somebody is changing is left as it is.
-func (s *Store) PurgeRuns(ctx context.Context, pipelineID int64, before time.Time, runIDs []int64) (gone []int64, rows Purged, err error) {
+// and says which and how many rows. A run that somebody is changing is left as it is, and so is one of which remove, called
+// for each run that goes with the paths of its logs, returns false.
+func (s *Store) PurgeRuns(ctx context.Context, pipelineID int64, before time.Time, runIDs []int64, remove func(runID int64, logs []string) bool) (gone []int64, rows Purged, err error) {
 	rows = Purged{}
 	err = s.write(ctx, "purge runs", func(t *tx) error {
 		if _, err := t.exec("begin_retention"); err != nil {
@@ -150,6 +159,11 @@ func (s *Store) PurgeRuns(ctx context.Context, pipelineID int64, before time.Tim
 		if gone, err = t.ids("runs_that_may_go", args...); err != nil {
 			return err
 		}
+		paths, err := t.logPaths(gone)
+		if err != nil {
+			return err
+		}
+		gone = slices.DeleteFunc(gone, func(id int64) bool { return !remove(id, paths[id]) })
 		if len(gone) > 0 {
 			if err := t.purgeRuns(gone, rows); err != nil {
 				return err

@@ -6,10 +6,11 @@ import "time"
 
 // Config is the resolved configuration: one profile, variables replaced, defaults filled in, paths absolute.
 type Config struct {
-	File    string // absolute path of etl-craft.yml
-	Dir     string // the project folder, which holds File
-	Profile string // as written in the file
-	EnvFile string // absolute; "" when the file names none
+	File     string // absolute path of etl-craft.yml
+	Dir      string // the project folder, which holds File
+	Profile  string // as written in the file
+	Profiles int    // how many the file has
+	EnvFile  string // absolute; "" when the file names none
 	// PlainSecrets tells that File itself holds a secret of the profile, where a variable could.
 	PlainSecrets bool
 

@@ -125,7 +125,7 @@ func (l *loader) read(root *yaml.Node) {
 	if chosen == nil {
 		return
 	}
-	l.config.Profile = chosen.name
+	l.config.Profile, l.config.Profiles = chosen.name, len(profiles)
 	l.orchestration(shared, chosen.orchestration)
 	l.notifications(webhooks, chosen.notifications)
 	l.engine(chosen.engine, chosen.direct)

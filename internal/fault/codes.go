@@ -24,6 +24,7 @@ const (
 	TaskNotFound       Code = "TASK_NOT_FOUND"
 	TableNotFound      Code = "TABLE_NOT_FOUND"
 	TargetUnknown      Code = "TARGET_UNKNOWN"
+	FileNotRemoved     Code = "FILE_NOT_REMOVED"
 	TargetsFailed      Code = "TARGETS_FAILED"
 	RunNotFound        Code = "RUN_NOT_FOUND"
 	RunActive          Code = "RUN_ACTIVE"
@@ -127,6 +128,7 @@ var specs = []Spec{
 	{TaskNotFound, 4, false, "the pipeline has no active task with this code"},
 	{TableNotFound, 4, false, "no active task reads or writes this table"},
 	{TargetUnknown, 4, false, "no active task names this table"},
+	{FileNotRemoved, 1, false, "a log cannot be removed; its run stays"},
 	{TargetsFailed, 1, false, "some targets could not be looked after; the others were"},
 	{RunNotFound, 4, false, "no run has this id or key, or no run is unfinished"},
 	{RunActive, 5, false, "another run of the pipeline is unfinished"},

@@ -49,7 +49,7 @@ func purgeAll(s *store.Store, before time.Time) (store.Purged, map[string]int, e
 				}
 				batch = append(batch, r.ID)
 			}
-			_, purged, err := s.PurgeRuns(ctx, id, before, batch)
+			_, purged, err := s.PurgeRuns(ctx, id, before, batch, everyLog)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -250,12 +250,12 @@ func TestPurgeLeavesWhatSomebodyChanges(t *testing.T) {
 		want(t, "kept", strings.Join(text, ","), ",RUNNING,,NEWEST")
 
 		must(t, s.ReopenRun(ctx, store.Reopen{RunID: reopened.ID, Owner: "one", Actor: Tester, Reason: "r"}))
-		purged, _, err := s.PurgeRuns(ctx, id, before, []int64{reopened.ID, cancelled.ID, gone.ID})
+		purged, _, err := s.PurgeRuns(ctx, id, before, []int64{reopened.ID, cancelled.ID, gone.ID}, everyLog)
 		must(t, err)
 		want(t, "purged", fmt.Sprint(purged), fmt.Sprint([]int64{gone.ID}))
 		want(t, "the reopened run has its tasks", len(tasks(t, s, reopened.ID)), 2)
 		must(t, s.FinishAttempt(ctx, store.Outcome{AttemptID: live.ID, Owner: "one", Status: store.Cancelled, TaskStatus: store.Cancelled}))
-		purged, _, err = s.PurgeRuns(ctx, id, before, []int64{cancelled.ID})
+		purged, _, err = s.PurgeRuns(ctx, id, before, []int64{cancelled.ID}, everyLog)
 		must(t, err)
 		want(t, "purged", len(purged), 1)
 	})
@@ -653,4 +653,41 @@ func (h *history) answers(s *store.Store, there map[int64]bool) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// everyLog can be removed.
+func everyLog(int64, []string) bool { return true }
+
+// TestPurgeSparesRunsWithLogs: of a run that stays, whatever the reason, no log is removed, and a run whose log cannot be
+// removed stays.
+func TestPurgeSparesRunsWithLogs(t *testing.T) {
+	Each(t, func(t *testing.T, e *Engine) {
+		s := e.Migrated().Store()
+		var old []int64
+		for i := range 4 {
+			if i == 0 {
+				apply(t, s, sales())
+			}
+			r, err := s.AdmitRun(ctx, newRun(graph(t, s, "SALES").Pipeline.ID, "manual:"+idText(int64(i))))
+			must(t, err)
+			list := tasks(t, s, r.ID)
+			for _, task := range list {
+				finish(t, s, start(t, s, task.ID, "one"), store.Success)
+			}
+			must(t, s.EndRun(ctx, store.RunEnd{RunID: r.ID, Owner: "one", Status: store.Success, Actor: Tester}))
+			old = append(old, r.ID)
+		}
+		Exec(t, s, `UPDATE {{schema}}.AUD_PIPELINES_RUN_LOG SET START_DATE = '2020-01-01T00:00:00.000000Z', END_DATE = '2020-01-01T00:00:00.000000Z'`)
+		id := graph(t, s, "SALES").Pipeline.ID
+		asked := map[int64]int{}
+		gone, _, err := s.PurgeRuns(ctx, id, time.Now(), old, func(run int64, logs []string) bool {
+			asked[run] = len(logs)
+			return run != old[1]
+		})
+		must(t, err)
+		want(t, "gone", len(gone) == 2 && gone[0] == old[0] && gone[1] == old[2], true)
+		want(t, "asked", len(asked), 3) // not of the newest
+		want(t, "logs", asked[old[0]], 2)
+		want(t, "left", Value(t, s, "SELECT COUNT(*) FROM {{schema}}.AUD_PIPELINES_RUN_LOG"), "2")
+	})
 }

@@ -17,9 +17,11 @@ SELECT current_user, current_database(), has_schema_privilege(to_regnamespace('{
 
 -- What belongs to another role than $1, as ALTER names it.
 -- name: owned_by_others
-SELECT 'TABLE ' || c.oid::regclass FROM pg_class c
+SELECT format('TABLE %s.%I', '{{schema}}', c.relname) FROM pg_class c
 WHERE c.relnamespace = to_regnamespace('{{schema}}') AND c.relkind IN ('r', 'v') AND pg_get_userbyid(c.relowner) <> $1
+    AND (c.relname LIKE 'aud\_%' OR c.relname LIKE 'cfg\_%' OR c.relname IN ('schema_migrations', 'engine_task_names'))
 UNION ALL
-SELECT 'FUNCTION ' || f.oid::regprocedure FROM pg_proc f
+SELECT format('FUNCTION %s.%I(%s)', '{{schema}}', f.proname, pg_get_function_identity_arguments(f.oid)) FROM pg_proc f
 WHERE f.pronamespace = to_regnamespace('{{schema}}') AND pg_get_userbyid(f.proowner) <> $1
+    AND f.proname IN ('fill_depends_on_pipeline', 'record_change', 'refuse_change', 'stamp_row')
 ORDER BY 1
