@@ -468,8 +468,12 @@ func (e *Engine) admit(ctx context.Context, g *store.Graph, c choice, owner stri
 		return nil, err
 	}
 	if newest != nil && newest.Status == store.Failed && newest.Date == run.Date {
-		e.Log.Warn(fmt.Sprintf("run %d of the same date failed and is not continued by this one; to continue it: etl-craft run --pipeline %s --run-id %d",
-			newest.ID, g.Pipeline.Code, newest.ID), "pipeline", g.Pipeline.Code)
+		goOn := "clear its tasks in the orchestrator"
+		if !e.remote() {
+			goOn = fmt.Sprintf("etl-craft run --pipeline %s --run-id %d", g.Pipeline.Code, newest.ID)
+		}
+		e.Log.Warn(fmt.Sprintf("run %d of the same date failed and is not continued by this one; to continue it: %s",
+			newest.ID, goOn), "pipeline", g.Pipeline.Code)
 	}
 	e.Log.Info(fmt.Sprintf("run %d of %s starts", run.ID, run.Date), "pipeline", g.Pipeline.Code)
 	return run, nil

@@ -21,7 +21,7 @@ func (p *program) planCommand() *cli.Command {
 		Description: "etl-craft plan --pipeline SALES\netl-craft plan --pipeline SALES --task load_customers",
 		Flags: []cli.Flag{
 			pipelineFlag(true), taskFlag("`CODE` of the one task to plan"),
-			&cli.BoolFlag{Name: "offline", Usage: "connects to no warehouse; plans are incomplete then"},
+			&cli.BoolFlag{Name: "offline", Usage: "connects to no warehouse, and shows no statements"},
 		},
 		Action: func(c *cli.Context) (err error) {
 			project, err := p.open(c, needs{store: true})

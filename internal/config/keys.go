@@ -50,7 +50,7 @@ var (
 		{Name: "task_timeout_seconds", Kind: Seconds, Default: "21600", Help: "ends an attempt that runs longer; 0 is no limit", field: func(c *Config) any { return &c.Orchestration.TaskTimeout }},
 		{Name: "retries", Kind: Whole, Default: "0", Help: "how often a failed attempt is tried again, when its error may pass", field: func(c *Config) any { return &c.Orchestration.Retries }},
 		{Name: "log_dir", Kind: File, Default: "logs", Help: "folder of the attempts' logs", field: func(c *Config) any { return &c.Orchestration.LogDir }},
-		{Name: "gate_wait_minutes", Kind: Minutes, Default: "60", Help: "how long to wait for an upstream pipeline that is queued or running", field: func(c *Config) any { return &c.Orchestration.GateWait }},
+		{Name: "gate_wait_minutes", Kind: Minutes, Default: "60", Help: "how long to wait for an unfinished run of an upstream pipeline", field: func(c *Config) any { return &c.Orchestration.GateWait }},
 		{Name: "dependency_gates", Kind: Choice, Allowed: []string{GatesEnforce, GatesWarn, GatesOff}, Default: GatesEnforce, Help: "enforce waits for other pipelines, warn says what does not hold and goes on, off does not look", field: func(c *Config) any { return &c.Orchestration.DependencyGates }},
 		{Name: "lock_wait_seconds", Kind: Seconds, Default: "0", Help: "how long to wait for a target's lock, and for a DuckDB file that another process has open; 0 is as long as the task may run", field: func(c *Config) any { return &c.Orchestration.LockWait }},
 		{Name: "target_count", Kind: Choice, Allowed: []string{CountExact, CountNone}, Default: CountExact, Help: "none leaves TARGET_COUNT null and saves a scan of large PostgreSQL tables", field: func(c *Config) any { return &c.Orchestration.TargetCount }},
