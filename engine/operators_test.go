@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/engine/store"
+	"github.com/etl-craft/etl-craft/handlers"
 	"github.com/etl-craft/etl-craft/internal/config"
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/locks"
@@ -639,4 +640,55 @@ func TestSince(t *testing.T) {
 			t.Errorf("%s: %s, %v", text, got.Format(time.RFC3339), err)
 		}
 	}
+}
+
+// TestCancelMeetsSkip cancels a run just before a failed task would skip another one: what runs is ended all the same,
+// though nobody looks at the run in between.
+func TestCancelMeetsSkip(t *testing.T) {
+	watchEvery = time.Hour
+	defer func() { watchEvery = 20 * time.Millisecond }()
+	b := newBench(t)
+	b.apply("long", "fails", "after: fails")
+	fail := make(chan struct{})
+	b.script.on("long", until(nil))
+	b.script.on("fails", func(ctx context.Context, a *handlers.Attempt) (handlers.Result, error) {
+		<-fail
+		return fails(ctx, a)
+	})
+	type answer struct {
+		doc *RunDocument
+		err error
+	}
+	ended := make(chan answer)
+	go func() {
+		doc, err := b.run(RunRequest{})
+		ended <- answer{doc, err}
+	}()
+	<-b.script.started
+	<-b.script.started
+	run, err := b.store.UnfinishedRun(context.Background(), b.pipelineID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.store.CancelRun(context.Background(), run.ID, "why", tester); err != nil {
+		t.Fatal(err)
+	}
+	close(fail)
+	wantCode(t, (<-ended).err, fault.RunCancelled)
+	doc, err := b.engine().Status(context.Background(), StatusRequest{Pipeline: "SALES"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if states(doc) != "long=CANCELLED fails=FAILED after=CANCELLED" && states(doc) != "long=CANCELLED fails=CANCELLED after=CANCELLED" {
+		t.Error(states(doc))
+	}
+}
+
+func (b *bench) pipelineID() int64 {
+	b.t.Helper()
+	id, err := b.engine().pipelineID(context.Background(), "SALES")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return id
 }

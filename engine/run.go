@@ -115,7 +115,11 @@ func (e *Engine) runPipeline(ctx context.Context, g *store.Graph, req RunRequest
 	if g, err = e.Store.Graph(ctx, g.Pipeline.Code); err != nil {
 		return nil, err
 	}
-	next, err := e.carryOut(ctx, g, choice{key: newKey(), date: today})
+	newest, err := e.newest(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	next, err := e.carryOut(ctx, g, choice{key: newKey(), date: today, newest: newest})
 	if next != nil {
 		next.PreviousRunID = &c.run.ID
 	}
@@ -386,13 +390,13 @@ func (e *Engine) renew(ctx context.Context, g *store.Graph, c *choice) error {
 	return e.refuseOwned(ctx, now)
 }
 
-// refuseStarted fails when a run of the pipeline was started since a new one was chosen.
+// refuseStarted fails when a run of the pipeline for the same date was started since a new one was chosen.
 func (e *Engine) refuseStarted(ctx context.Context, g *store.Graph, c *choice) error {
 	if c.newest == nil {
 		return nil
 	}
-	newest, err := e.Store.NewestRun(ctx, g.Pipeline.ID)
-	if err != nil || newest == nil || newest.ID <= *c.newest {
+	newest, err := e.Store.RunSince(ctx, g.Pipeline.ID, *c.newest, c.date)
+	if err != nil || newest == nil {
 		return err
 	}
 	if err := e.refuseOwned(ctx, newest); err != nil {

@@ -45,10 +45,7 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 		return nil, err
 	}
 	if w.run, err = e.takeNow(ctx, g, &c, ""); err != nil {
-		if c.run == nil && fault.Has(err, fault.RunActive) {
-			return e.joinRun(ctx, g, req, err)
-		}
-		return nil, err
+		return e.joinRun(ctx, g, req, c.run, err)
 	}
 	if err := w.load(ctx); err != nil {
 		return nil, err
@@ -72,14 +69,17 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 	return w.runOne(ctx, task, w.endIfOver)
 }
 
-// joinRun runs the task in the run that another process has just made for a task of its own. Without one, refused says why
-// there is none.
-func (e *Engine) joinRun(ctx context.Context, g *store.Graph, req RunRequest, refused error) (*RunDocument, error) {
+// joinRun runs the task in the run that another process has just made, or reopened, for a task of its own. Otherwise refused
+// says why not.
+func (e *Engine) joinRun(ctx context.Context, g *store.Graph, req RunRequest, chosen *store.Run, refused error) (*RunDocument, error) {
+	if !fault.Has(refused, fault.RunActive) && !(chosen != nil && fault.Has(refused, fault.RunOwned)) {
+		return nil, refused
+	}
 	run, err := e.Store.UnfinishedRun(ctx, g.Pipeline.ID)
 	switch {
 	case err != nil:
 		return nil, err
-	case run == nil:
+	case run == nil, chosen != nil && (run.ID != chosen.ID || run.OwnerID != ""):
 		return nil, refused
 	}
 	return e.runTask(ctx, g, req)

@@ -146,7 +146,11 @@ func (w *work) runsElsewhere(ctx context.Context) error {
 			tasks = append(tasks, fmt.Sprintf("%s (%s)", a.Task, ownerText(a.OwnerID)))
 		}
 	}
-	return fault.New(fault.RunUnfinished, "run %d of pipeline %s waits for tasks that other processes run: %s", w.run.ID, w.g.Pipeline.Code, strings.Join(tasks, ", ")).
+	which := ""
+	if len(tasks) > 0 { // they may have ended in this moment
+		which = ": " + strings.Join(tasks, ", ")
+	}
+	return fault.New(fault.RunUnfinished, "run %d of pipeline %s waits for tasks that other processes run%s", w.run.ID, w.g.Pipeline.Code, which).
 		WithHint("etl-craft run --pipeline %s", w.g.Pipeline.Code)
 }
 
@@ -183,10 +187,10 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 	}
 	heard := func(n news) {
 		switch {
-		case err != nil:
-		case n.ended != nil:
+		case n.ended != nil: // which says more than an error that came of it
 			err = n.ended
 			cancel(err)
+		case err != nil:
 		case n.changed:
 			waiting = queue{}
 			if err = w.reload(ctx, mine); err != nil {
@@ -212,6 +216,9 @@ func (w *work) loop(parent context.Context) (stopped bool, err error) {
 				if err = w.reload(ctx, mine); err == nil {
 					continue
 				}
+			}
+			if err != nil {
+				cancel(err)
 			}
 			for _, task := range w.wanted(more) {
 				waiting.add(task, w.due(task))

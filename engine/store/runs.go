@@ -64,8 +64,14 @@ func (s *Store) History(ctx context.Context, pipelineID int64, limit int) ([]Run
 	return runs, err
 }
 
+// RunSince reads the newest run of a pipeline for a date that was started since newest was its newest one, nil when there is
+// none. Runs of a backfill and stand-ins do not count.
+func (s *Store) RunSince(ctx context.Context, pipelineID, newest int64, date string) (*Run, error) {
+	return s.run(ctx, "run_since", pipelineID, newest, 0, date)
+}
+
 // AdmitRun inserts a run that is IN_PROGRESS, with a PENDING row for each active task. It fails with RUN_ACTIVE when
-// another run of the pipeline is IN_PROGRESS or has the key, when one was started since r.Newest, and when what the gates
+// another run of the pipeline is IN_PROGRESS or has the key, when one for the date was started since r.Newest, and when what the gates
 // have chosen was used up meanwhile.
 func (s *Store) AdmitRun(ctx context.Context, r NewRun) (*Run, error) {
 	var run *Run
@@ -115,15 +121,15 @@ func (t *tx) noneSince(r NewRun, id int64) error {
 	if r.Newest == nil {
 		return nil
 	}
-	var other int64
-	err := t.row("run_since", r.PipelineID, *r.Newest, id).Scan(&other)
+	other, err := scanRun(t.row("run_since", r.PipelineID, *r.Newest, id, r.Date))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return fault.New(fault.RunActive, "run %d of the pipeline was started meanwhile", other).WithHint("the same command again")
+	return fault.New(fault.RunActive, "run %d of the pipeline, for the same date, was started meanwhile", other.ID).
+		WithHint("etl-craft status --pipeline %s --run-id %d", other.PipelineCode, other.ID)
 }
 
 // gatesStillHold fails when a run that a gate has chosen was used up between the decision and the admission.

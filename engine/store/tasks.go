@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+
+	"github.com/etl-craft/etl-craft/internal/fault"
 )
 
 // TaskRuns reads the tasks of a run, in order of their task ids.
@@ -32,7 +34,7 @@ func (t *tx) taskRuns(runID int64) ([]TaskRun, error) {
 }
 
 // SkipTasks ends tasks of a run as SKIPPED. Those that are not PENDING any more are left as they are. It fails with RUN_OWNED
-// when the run is not the claim's, and with RUN_UNFINISHED when a person has changed tasks since.
+// when the run is not the claim's, with RUN_UNFINISHED when a person has changed tasks since, with RUN_CANCELLED and RUN_ENDED.
 func (s *Store) SkipTasks(ctx context.Context, runID int64, c Claim, skips []Skip) error {
 	if len(skips) == 0 {
 		return nil
@@ -45,6 +47,13 @@ func (s *Store) SkipTasks(ctx context.Context, runID int64, c Claim, skips []Ski
 		run, err := t.lockRun(runID)
 		if err != nil {
 			return err
+		}
+		switch run.status {
+		case Queued, InProgress:
+		case Cancelled:
+			return fault.New(fault.RunCancelled, "run %d was cancelled", runID)
+		default:
+			return runEnded(runID, run.status)
 		}
 		if c.Owner != "" && run.owner != c.Owner {
 			return runOwned(runID, run.owner)

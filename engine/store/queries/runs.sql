@@ -42,11 +42,12 @@ VALUES (
     $8, $9)
 RETURNING PIPELINE_RUN_ID
 
--- $2 is the newest run that was known, $3 the run that asks.
+-- $2 is the newest run that was known, $3 the run that asks, $4 its date. Runs of a backfill and those that a person has put
+-- in the place of one are for themselves.
 -- name: run_since
-SELECT r.PIPELINE_RUN_ID
-FROM {{schema}}.AUD_PIPELINES_RUN_LOG r
-WHERE r.PIPELINE_ID = $1 AND r.PIPELINE_RUN_ID > $2 AND r.PIPELINE_RUN_ID <> $3
+{{run}}
+WHERE r.PIPELINE_ID = $1 AND r.PIPELINE_RUN_ID > $2 AND r.PIPELINE_RUN_ID <> $3 AND r.RUN_DATE = CAST($4 AS {{date}})
+    AND r.TRIGGER_KIND NOT IN ('BACKFILL', 'STAND_IN')
 ORDER BY r.PIPELINE_RUN_ID DESC
 LIMIT 1
 

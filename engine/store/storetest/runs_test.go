@@ -312,3 +312,35 @@ func TestCancelledContext(t *testing.T) {
 		wantCode(t, err, fault.PipelineNotFound)
 	})
 }
+
+// TestAdmissionBesideOtherDates: a run of another date, of a backfill or in place of one is not what an admission collides with.
+func TestAdmissionBesideOtherDates(t *testing.T) {
+	Each(t, func(t *testing.T, e *Engine) {
+		s := e.Migrated().Store()
+		first, _ := admitted(t, s)
+		must(t, s.CancelRun(ctx, first.ID, "why", Tester))
+		seen := first.ID
+		other := func(key, date, trigger string) {
+			n := newRun(first.PipelineID, key)
+			n.Date, n.Trigger = date, trigger
+			r, err := s.AdmitRun(ctx, n)
+			must(t, err)
+			must(t, s.CancelRun(ctx, r.ID, "why", Tester))
+		}
+		other("backfill:1", first.Date, store.TriggerBackfill)
+		other("manual:other", "2026-08-31", store.TriggerManual)
+		_, err := s.AddStandIn(ctx, store.StandIn{PipelineID: first.PipelineID, Key: "manual:standin", Date: first.Date, Status: store.Success, Reason: "why", Actor: Tester})
+		must(t, err)
+		mine := newRun(first.PipelineID, "manual:mine")
+		mine.Newest = &seen
+		r, err := s.AdmitRun(ctx, mine)
+		must(t, err)
+		must(t, s.CancelRun(ctx, r.ID, "why", Tester))
+		mine.Key = "manual:again"
+		_, err = s.AdmitRun(ctx, mine)
+		wantCode(t, err, fault.RunActive)
+		found, err := s.RunSince(ctx, first.PipelineID, seen, first.Date)
+		must(t, err)
+		want(t, "found", found.ID, r.ID)
+	})
+}
