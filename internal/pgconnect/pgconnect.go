@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -23,7 +24,7 @@ func Patiently[T any](ctx context.Context, connect func(context.Context) (T, err
 	var last error
 	conn, err := backoff.Retry(ctx, func() (T, error) {
 		conn, err := connect(ctx)
-		if err != nil && code(err) != tooManyConnections && code(err) != cannotConnectNow {
+		if err != nil && !full(err) && code(err) != cannotConnectNow {
 			err = backoff.Permanent(err)
 		}
 		last = err
@@ -34,11 +35,16 @@ func Patiently[T any](ctx context.Context, connect func(context.Context) (T, err
 	if err != nil && ctx.Err() != nil && last != nil {
 		err = fmt.Errorf("%w; the server had said: %w", err, last)
 	}
-	if code(err) == tooManyConnections {
+	if full(err) {
 		err = fmt.Errorf("no free connection for %v; a process of etl-craft needs about three, so raise max_connections or start fewer at once: %w",
 			time.Since(began).Round(time.Second), err)
 	}
 	return conn, err
+}
+
+// full reports whether the server, or a PgBouncer in front of it, has no free connection.
+func full(err error) bool {
+	return code(err) == tooManyConnections || code(err) == protocolViolation && strings.Contains(err.Error(), "max_client_conn")
 }
 
 // code is the SQLSTATE with which the server refused, "" when it did not.
@@ -53,6 +59,7 @@ func code(err error) string {
 const (
 	tooManyConnections = "53300"
 	cannotConnectNow   = "57P03"
+	protocolViolation  = "08P01" // PgBouncer's only code for whatever it refuses
 )
 
 // Connector is a database/sql connector that connects Patiently.
