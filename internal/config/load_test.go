@@ -88,7 +88,7 @@ func TestDocumentedExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &config.Config{
-		File: path, Dir: dir, Profile: "dev", EnvFile: filepath.Join(dir, ".env"), Orchestration: shared,
+		File: path, Dir: dir, Profile: "dev", Profiles: 2, EnvFile: filepath.Join(dir, ".env"), Orchestration: shared,
 		Engine:    config.Engine{Type: "sqlite", Path: filepath.Join(dir, "engine.db")},
 		Warehouse: config.Warehouse{Type: "duckdb", Path: filepath.Join(dir, "warehouse.duckdb"), TableFormat: "native"},
 	}
@@ -101,7 +101,7 @@ func TestDocumentedExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	want = &config.Config{
-		File: path, Dir: dir, Profile: "prod", EnvFile: filepath.Join(dir, ".env"), Orchestration: shared,
+		File: path, Dir: dir, Profile: "prod", Profiles: 2, EnvFile: filepath.Join(dir, ".env"), Orchestration: shared,
 		Engine: config.Engine{Type: "postgres", Schema: "etl_craft",
 			Server: config.Server{Host: "db", Port: 5432, Database: "etl", User: "etl", Password: "of the process", SSLMode: "prefer"}},
 		Warehouse: config.Warehouse{Type: "postgres", TableFormat: "native",

@@ -102,7 +102,7 @@ func inSchema(t testing.TB, config postgres.Config) *Engine {
 	config.Schema = schema
 	e := &Engine{t: t, config: config}
 	t.Cleanup(func() {
-		config, err := e.config.Connect()
+		config, err := e.config.Direct() // a pooler may have no place left for a moment
 		if err != nil {
 			t.Error(err)
 			return
