@@ -168,10 +168,10 @@ func (h *past) fill(n int) error {
 			return fmt.Errorf("%w in %s", err, statement)
 		}
 	}
-	if backend.Dialect == store.Postgres {
-		if _, err := backend.Writer.Exec("VACUUM ANALYZE"); err != nil { // as autovacuum does in time
-			return err
-		}
+	// What the databases do in time by themselves.
+	settle := map[store.Dialect]string{store.SQLite: "PRAGMA wal_checkpoint(TRUNCATE)", store.Postgres: "VACUUM ANALYZE"}[backend.Dialect]
+	if _, err := backend.Writer.Exec(settle); err != nil {
+		return err
 	}
 	var have, consumed int
 	err := backend.Reader.QueryRow(names.Replace("SELECT (SELECT COUNT(*) FROM {TASKS}), (SELECT COUNT(*) FROM {CONSUMED})")).Scan(&have, &consumed)
