@@ -165,7 +165,7 @@ type lineageTree struct {
 	steps map[string]int // from the root
 	more  map[string]bool
 	shown map[string]bool
-	depth int // where it is cut, 0 for nowhere
+	depth int // steps after which it is cut; 0 shows all
 }
 
 type branch struct {
