@@ -119,7 +119,7 @@ type GateWait struct {
 
 // WaitForGate starts a wait of at most atMost, or continues the one that there is, also one that another process has left,
 // and says how much of it is left. nextLook is when the gate will be looked at again. A wait that ran out while nobody
-// looked begins anew.
+// looked begins anew. It fails with RUN_ENDED.
 func (s *Store) WaitForGate(ctx context.Context, w GateWait, nextLook, atMost time.Duration) (left time.Duration, err error) {
 	left, err = s.waitForGate(ctx, w, nextLook, atMost)
 	if s.b.Classify(err) == Unique { // another process has begun the same wait in this moment
@@ -130,6 +130,11 @@ func (s *Store) WaitForGate(ctx context.Context, w GateWait, nextLook, atMost ti
 
 func (s *Store) waitForGate(ctx context.Context, w GateWait, nextLook, atMost time.Duration) (left time.Duration, err error) {
 	err = s.write(ctx, "wait for the gate", func(t *tx) error {
+		if w.RunID != 0 {
+			if err := t.lockUnfinished(w.RunID); err != nil {
+				return err
+			}
+		}
 		if _, err := t.exec("forget_gate_wait", w.PipelineID, w.RunID, w.TaskID, -Lease.Seconds()); err != nil {
 			return err
 		}

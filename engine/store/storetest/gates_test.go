@@ -178,5 +178,13 @@ func TestGateWaits(t *testing.T) {
 		left, err = s.WaitForGate(ctx, w, time.Second, time.Hour)
 		must(t, err)
 		want(t, "anew", left.Round(time.Minute), time.Hour)
+		run, err := s.AdmitRun(ctx, newRun(w.PipelineID, "1"))
+		must(t, err)
+		w.RunID = run.ID
+		_, err = s.WaitForGate(ctx, w, time.Second, time.Hour)
+		must(t, err)
+		must(t, s.EndRun(ctx, store.RunEnd{RunID: run.ID, Owner: "one", Status: store.Cancelled, Actor: Tester}))
+		_, err = s.WaitForGate(ctx, w, time.Second, time.Hour)
+		wantCode(t, err, fault.RunEnded)
 	})
 }
