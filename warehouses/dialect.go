@@ -44,15 +44,18 @@ type Dialect struct {
 	NamesDatabase    bool   // statements may name the database in front of the schema
 	DefaultSchema    string // of names without one; "" where the session decides
 
-	Transactional bool     // a whole action, DDL included, is one transaction
+	Transactional bool     // a whole action, DDL included, is one transaction; otherwise each statement commits alone
 	QuietDDL      bool     // changing a table in a transaction that is rolled back makes nobody wait
 	Formats       []string // table formats a task may ask for, the default first
 	StorageParams []string // storage parameters that mean something here
 
-	BigInt, HashKeyType, UserType, FlagType, InstantType SQL // types of the columns the engine adds
-	TempOptions                                          SQL // between the name of a temporary table and AS
-	WholeRow                                             SQL // expression over the row alias s, distinct when rows differ in any column
-	ByteOrder                                            SQL // suffix that orders text by its bytes
+	BigInt, HashKeyType, UserType, FlagType, InstantType SQL  // types of the columns the engine adds
+	InstantLiteral                                       SQL  // a literal of InstantType with {t} for date and time in UTC
+	TextType                                             SQL  // text of any length
+	TempTables                                           bool // scratch tables are temporary; otherwise they lie beside the target
+	TempOptions                                          SQL  // between the name of a temporary table and AS
+	ByteOrder                                            SQL  // suffix that orders text by its bytes
+	NoAliases                                            bool // UPDATE takes no alias of its table, which qualifies columns by its own name
 
 	Fences       bool // has the statements fence and lock_target
 	IndexesStage bool // has index_stage and analyze_stage: the planner needs them before joined updates
@@ -62,8 +65,24 @@ type Dialect struct {
 	Privileges bool     // has schema_rights, table_rights and grants
 	Defects    []Defect // of versions, for doctor
 
+	// ComputesRowID: a ROW_ID without a generator gets the highest one there is plus a row number.
+	ComputesRowID bool
 	// RowID defines the ROW_ID column of a new table; old is the generator of the table it replaces, or "".
 	RowID func(d *Dialect, target QualifiedName, old SQL) SQL
+	// Version renders a value that changes whenever the target's rows do. A statement that reads it sees that of the rows it
+	// works on. Only dialects that are not Transactional have it.
+	Version func(d *Dialect, target QualifiedName) SQL
+	// RowNumber numbers rows, in any order.
+	RowNumber SQL
+	// WholeRow renders a value of the columns of the row alias s that is distinct when rows differ in any of them.
+	WholeRow func(columns []SQL) SQL
+	// Stored is the type that a column of a new table gets when the SELECT returns this one; nil where that is the same.
+	Stored func(t Type) Type
+
+	// TableOptions renders what CREATE TABLE says of a new table's storage; nil where there is nothing to say.
+	TableOptions func(d *Dialect, s Storage) SQL
+	// Recreates: OVERWRITE_TABLE is one statement that makes the table anew, with the properties of the old one.
+	Recreates bool
 
 	// ParseType reads a type as the warehouse prints it.
 	ParseType func(text string) Type
@@ -106,6 +125,19 @@ func (d *Dialect) parse() {
 		"anyNull": func(parts []SQL) SQL { return Join(suffix(parts, " IS NULL"), " OR ") },
 		"first":   func(parts []SQL) SQL { return parts[0] },
 		"dialect": func() *Dialect { return d },
+		"nulls": func(parts []SQL) SQL {
+			all := make([]SQL, len(parts))
+			for i := range all {
+				all[i] = "NULL"
+			}
+			return Join(all, ", ")
+		},
+		"scratch": func() SQL {
+			if d.TempTables {
+				return "CREATE TEMP TABLE"
+			}
+			return "CREATE TABLE"
+		},
 	})
 	template.Must(d.parsed.ParseFS(shared, "sql/*.sql.tmpl"))
 	if d.Templates != nil {

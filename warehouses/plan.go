@@ -41,13 +41,18 @@ type Step struct {
 	Name    string // what logs, errors and audit call it
 	Purpose string // why, for people; may be empty
 	SQL     SQL
-	Counts  Count  // the statement returns one number: this count
-	Guard   *Guard // the statement returns one number, and must return 0
-	Witness string // the statement returns one number, kept as the attempt's witness in this form ("row_id=%d")
-	OnlyIf  Count  // skipped when this count is 0
+	Counts  Count   // the statement returns one number: this count
+	Guard   *Guard  // the statement returns one number, and must return 0
+	Witness string  // the statement returns one number, kept as the attempt's witness in this form ("row_id=%d")
+	OnlyIf  []Count // skipped when all of these are 0
+	// Changes are the counts whose sum the server must report as changed rows. 0 instead says that somebody else has written
+	// the target since it was classified, and that this statement therefore did nothing.
+	Changes []Count
 	// Transaction groups steps that commit together; 0 commits alone.
 	Transaction int
 	Writes      bool // changes the target
+	Prepares    bool // its change of the target alone means nothing to readers, and doing it again is harmless
+	Cleanup     bool // runs also when a step before it has failed
 	Undo        SQL  // takes the step back where it commits alone
 }
 
@@ -82,8 +87,8 @@ func (p *Plan) JSON() []JSONStep {
 		if s.Counts != "" {
 			j.Counts = text(string(s.Counts))
 		}
-		if s.OnlyIf != "" {
-			j.OnlyIf = text(s.OnlyIf.condition())
+		if len(s.OnlyIf) > 0 {
+			j.OnlyIf = text(condition(s.OnlyIf))
 		}
 		if s.Undo != "" {
 			j.Undo = text(string(s.Undo))
@@ -95,7 +100,13 @@ func (p *Plan) JSON() []JSONStep {
 
 func text(s string) *string { return &s }
 
-func (c Count) condition() string { return string(c) + " > 0" }
+func condition(counts []Count) string {
+	names := make([]string, len(counts))
+	for i, c := range counts {
+		names[i] = string(c)
+	}
+	return strings.Join(names, " + ") + " > 0"
+}
 
 // Remark is what the step does besides running its statement: "counts INSERT_COUNT", "fails when > 0".
 func (s Step) Remark() string {
@@ -108,8 +119,11 @@ func (s Step) Remark() string {
 	case s.Witness != "":
 		parts = append(parts, "remembers the row")
 	}
-	if s.OnlyIf != "" {
-		parts = append(parts, "only if "+s.OnlyIf.condition())
+	if len(s.OnlyIf) > 0 {
+		parts = append(parts, "only if "+condition(s.OnlyIf))
+	}
+	if s.Cleanup {
+		parts = append(parts, "always")
 	}
 	return strings.Join(parts, ", ")
 }

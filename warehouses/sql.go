@@ -60,7 +60,7 @@ func Int(n int64) SQL { return SQL(strconv.FormatInt(n, 10)) }
 
 // Instant is a point in time with microseconds, in UTC.
 func (d *Dialect) Instant(t time.Time) SQL {
-	return d.InstantType + " '" + SQL(t.UTC().Format("2006-01-02 15:04:05.000000")+"+00") + "'"
+	return SQL(strings.ReplaceAll(string(d.InstantLiteral), "{t}", t.UTC().Format("2006-01-02 15:04:05.000000")))
 }
 
 // Date is a DATE literal.

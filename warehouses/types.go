@@ -59,8 +59,17 @@ type Replacement struct {
 	Dependents []string // objects that keep the table from being replaced, for people
 	Lost       []string // what a new table does not carry over, for people
 	Owner      string
-	NotOwned   bool  // the session's user may not replace the table
-	Carry      []SQL // statements that give the new table owner, grants and comment of the old one
+	NotOwned   bool     // the session's user may not replace the table
+	Carry      []SQL    // statements that give the new table owner, grants and comment of the old one
+	Options    SQL      // what a CREATE TABLE says after the name so that the new table gets the old one's properties
+	Kept       []string // what a replacement in one statement cannot carry over and must not lose, for people
+}
+
+// Storage says where a new table's files live, as far as a task may choose. Texts are "" where it did not.
+type Storage struct {
+	Format                        string // FormatNative or FormatIceberg
+	Location                      string // of the files
+	Volume, BaseLocation, Catalog string // of an Iceberg table
 }
 
 // Column finds a column by name, ignoring case; nil when there is none.

@@ -27,12 +27,22 @@ func (p *planner) appendTable() error {
 	p.fence()
 	p.stageSelect()
 	p.lockTarget()
-	if !p.first {
-		p.add(warehouses.Step{Name: "remove the earlier attempt's batch", SQL: p.render("delete_batch", frame{Target: p.target, TaskRunID: p.stamps.taskRunID}), Writes: true})
+	columns, values := p.newRow(stamped, "", p.nextRowID())
+	f := frame{Target: p.target, Into: p.target, Stage: p.stage, TaskRunID: p.stamps.taskRunID, InsertColumns: columns, InsertValues: values}
+	switch {
+	case p.first:
+		p.add(warehouses.Step{Name: "insert the batch", Writes: true, SQL: p.render("insert_all", f)})
+	case p.d.Transactional:
+		p.add(warehouses.Step{Name: "remove the earlier attempt's batch", SQL: p.render("delete_batch", f), Writes: true})
+		p.add(warehouses.Step{Name: "insert the batch", Writes: true, SQL: p.render("insert_all", f)})
+	default:
+		f.Columns = p.selected()
+		if p.computesRowID() {
+			f.Number = p.nextRowID()
+		}
+		_, f.InsertValues = p.newRow(stamped, "", numbered)
+		p.publish(warehouses.Step{Name: "put the batch in place of the earlier attempt's", SQL: p.render("append_merge", f)})
 	}
-	columns, values := p.newRow(stamped, "")
-	p.add(warehouses.Step{Name: "insert the batch", Writes: true,
-		SQL: p.render("insert_all", frame{Into: p.target, Stage: p.stage, InsertColumns: columns, InsertValues: values})})
 	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.stage}), Counts: warehouses.InsertCount})
 	p.targetCount()
 	p.scratchDropped(p.stage)

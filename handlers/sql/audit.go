@@ -25,7 +25,7 @@ const (
 var identityColumns = []string{pipelineID, pipelineRunID, taskRunID}
 
 // scratchColumns are names that scratch tables use beside the SELECT's.
-var scratchColumns = []string{"etl_hash", "etl_matched", "etl_equal", "etl_row", "etl_rank", "etl_pointer"}
+var scratchColumns = []string{"etl_hash", "etl_matched", "etl_equal", "etl_row", "etl_rank", "etl_pointer", "etl_version", "etl_op", "etl_row_id", "etl_batch"}
 
 // auditColumns are the columns an action adds between the identities and ROW_ID.
 func auditColumns(action string) []string {

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -29,14 +30,17 @@ func (p *planner) createTable() error {
 	if err := p.ensureSchema(); err != nil {
 		return err
 	}
+	if !p.d.Transactional {
+		return p.replaceTable()
+	}
 	p.createSequence(old)
 	p.add(warehouses.Step{Name: "create the new table", Purpose: "nobody sees it until it gets the target's name",
-		SQL: p.render("create_table", frame{New: p.fresh, Definitions: p.definitions(CreateTable, old)})})
+		SQL: p.render("create_table", frame{New: p.fresh, Definitions: p.definitions(CreateTable, old), Options: p.tableOptions()})})
 	if p.d.Continues && old != "" {
 		p.add(warehouses.Step{Name: "continue ROW_ID", Purpose: "ids of replaced rows are never used again",
 			SQL: p.render("continue_generator", frame{New: p.d.Text(string(p.fresh)), Old: old})})
 	}
-	columns, values := p.newRow(identityColumns, "")
+	columns, values := p.newRow(identityColumns, "", p.nextRowID())
 	p.add(warehouses.Step{Name: "stage the SELECT", SQL: p.render("insert_source", frame{Into: p.fresh, Source: p.in.source, InsertColumns: columns, InsertValues: values})})
 	p.add(warehouses.Step{Name: "rows of the SELECT", SQL: p.render("count", frame{Table: p.fresh}), Counts: warehouses.SourceCount})
 	if p.in.table != nil {
@@ -52,6 +56,33 @@ func (p *planner) createTable() error {
 			p.add(warehouses.Step{Name: "carry over " + carried(s), SQL: s, Writes: true})
 		}
 	}
+	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.target}), Counts: warehouses.InsertCount})
+	p.targetCount()
+	p.plan.Columns = p.columnsAfter(CreateTable)
+	return nil
+}
+
+// replaceTable makes the table and its rows in one statement, which leaves the old table when it fails.
+func (p *planner) replaceTable() error {
+	f := frame{Target: p.target, Source: p.in.source, Options: p.tableOptions()}
+	if p.in.table != nil {
+		if p.spec.Storage.Location != "" {
+			return p.refuse(fault.TargetFormat, "leave EXTERNAL_LOCATION out, or use OVERWRITE_TABLE, which keeps the table", "%s exists, and another table cannot take its place at EXTERNAL_LOCATION", p.in.target)
+		}
+		if err := p.checkKept(); err != nil {
+			return err
+		}
+		f.Old, f.Options = p.target, p.in.replacement.Options
+	}
+	for _, c := range p.selected() {
+		f.Selected = append(f.Selected, "s."+c+" AS "+c)
+	}
+	for _, c := range slices.Concat(identityColumns, auditColumns(CreateTable)) {
+		f.Selected = append(f.Selected, "CAST("+p.stamps.inserted(c, "")+" AS "+columnType(p.d, c)+") AS "+p.engineColumn(c))
+	}
+	f.Selected = append(f.Selected, "CAST("+p.nextRowID()+" AS "+p.d.BigInt+") AS "+p.engineColumn(rowID))
+	p.publish(warehouses.Step{Name: "make the table from the SELECT", Purpose: "readers see the old table or the new one", SQL: p.render("replace_table", f)})
+	p.add(warehouses.Step{Name: "rows of the SELECT", SQL: p.render("count", frame{Table: p.target}), Counts: warehouses.SourceCount})
 	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.target}), Counts: warehouses.InsertCount})
 	p.targetCount()
 	p.plan.Columns = p.columnsAfter(CreateTable)

@@ -73,7 +73,7 @@ func pretend(ctx context.Context, d *warehouses.Dialect, dry *handlers.Dry, in *
 	}) || in.table == nil && plan.Columns == nil {
 		return nil
 	}
-	if in.table != nil && !d.QuietDDL && !dry.Made(in.target) {
+	if !d.Transactional || in.table != nil && !d.QuietDDL && !dry.Made(in.target) {
 		plan.Open = true
 		return nil
 	}

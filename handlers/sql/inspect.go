@@ -20,11 +20,13 @@ type inspection struct {
 	table       *warehouses.Table       // nil when the target does not exist
 	replacement *warehouses.Replacement // of a table that the action replaces or drops
 	schema      bool                    // the target's schema exists
-	columns     []warehouses.Column     // of the SELECT
+	columns     []warehouses.Column     // of the SELECT, with the types that a new table would store
+	converted   bool                    // storing changes the type of a column of the SELECT
 	source      warehouses.SQL          // the SELECT with its tokens replaced
 	empty       bool                    // the target of a merge, or of a setup for one, has no rows
 	record      store.TargetRecord
-	nextRowID   int64 // where a sequence would begin that ROW_ID lacks
+	nextRowID   int64    // where a sequence would begin that ROW_ID lacks
+	left        []string // scratch tables beside the target that earlier attempts of this task run left
 }
 
 // tokens are the replacements of a SELECT's tokens.
@@ -57,7 +59,9 @@ func inspect(ctx context.Context, env *handlers.Env, s warehouses.Session, sp *s
 	if !strings.EqualFold(in.target.Database, in.facts.Database) && !env.Dialect.NamesDatabase {
 		return nil, refuse(fault.TargetMissing, "write schema.table", "the warehouse connection is in database %s and cannot write to database %s", in.facts.Database, in.target.Database)
 	}
-	in.target.Database = in.facts.Database
+	if strings.EqualFold(in.target.Database, in.facts.Database) {
+		in.target.Database = in.facts.Database
+	}
 	var err error
 	if in.table, err = s.Table(ctx, in.target); err != nil {
 		return nil, err
@@ -70,7 +74,7 @@ func inspect(ctx context.Context, env *handlers.Env, s warehouses.Session, sp *s
 			return nil, err
 		}
 	}
-	if in.table != nil && (sp.Action == CreateTable || sp.Action == DropTable) {
+	if in.table != nil && (sp.Action == CreateTable || sp.Action == DropTable || sp.Action == OverwriteTable && env.Dialect.Recreates) {
 		if in.replacement, err = s.Replacement(ctx, in.table); err != nil {
 			return nil, err
 		}
@@ -143,6 +147,12 @@ func (in *inspection) describe(ctx context.Context, d *warehouses.Dialect, s war
 		return staging(err, probe)
 	}
 	in.columns = columns
+	if d.Stored != nil {
+		for i, c := range columns {
+			columns[i].Type = d.Stored(c.Type)
+			in.converted = in.converted || columns[i].Type.SQL != c.Type.SQL
+		}
+	}
 	seen := map[string]bool{}
 	var reserved, unplain, repeated, untyped []string
 	for _, c := range columns {

@@ -104,14 +104,18 @@ func (p *planner) planRehash() error {
 	if err := p.checkHashTypes(); err != nil {
 		return err
 	}
-	f := frame{Target: p.target, Plain: p.engineColumn(hashKey), Hash: p.hashOf(func(c string) warehouses.SQL { return "t." + p.d.Ident(c) })}
+	alias := warehouses.SQL("t")
+	if p.d.NoAliases {
+		alias = p.d.Ident(p.in.target.Table)
+	}
+	f := frame{Target: p.target, Alias: alias, Plain: p.engineColumn(hashKey), Hash: p.hashOf(func(c string) warehouses.SQL { return alias + "." + p.d.Ident(c) })}
 	p.stage = p.target
 	p.fence()
 	p.lockTarget()
 	p.guardRange()
 	p.add(warehouses.Step{Name: "rows in the target", SQL: p.render("count", frame{Table: p.target}), Counts: warehouses.TargetCount})
 	p.add(warehouses.Step{Name: "rows with another hash", SQL: p.render("rehash_count", f), Counts: warehouses.UpdateCount})
-	p.add(warehouses.Step{Name: "rehash", OnlyIf: warehouses.UpdateCount, Writes: true, SQL: p.render("rehash", f)})
+	p.add(warehouses.Step{Name: "rehash", OnlyIf: []warehouses.Count{warehouses.UpdateCount}, Writes: true, SQL: p.render("rehash", f)})
 	return nil
 }
 
@@ -157,7 +161,7 @@ func (p *planner) planUpgrade() ([]string, error) {
 	p.fence()
 	p.lockTarget()
 	for _, c := range added {
-		p.add(warehouses.Step{Name: "add column " + c, Writes: true,
+		p.add(warehouses.Step{Name: "add column " + c, Writes: true, Prepares: !p.d.Transactional,
 			SQL: p.render("add_column", frame{Target: p.target, Definition: p.engineColumn(c) + " " + columnType(p.d, c)})})
 	}
 	return added, nil

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -49,3 +50,26 @@ func (sp *spec) compareList() string { return strings.ToLower(strings.Join(sp.Co
 
 // stagedHash is the change hash over the stage's columns.
 func (p *planner) stagedHash() warehouses.SQL { return p.hashOf(p.d.Ident) }
+
+// classifiedHash is the hash that the classification found, as the statements that write call it.
+func (p *planner) classifiedHash() warehouses.SQL {
+	if p.d.Transactional {
+		return "c.etl_hash"
+	}
+	return "s.etl_hash"
+}
+
+// numbered is the ROW_ID that a MERGE has computed for the rows it may insert.
+const numbered = warehouses.SQL("s.etl_row_id")
+
+// publishMerge changes and inserts in one statement, which does nothing when the target is no longer the one that was
+// classified.
+func (p *planner) publishMerge(name, statement string, f frame) {
+	f.Columns = p.selected()
+	if p.computesRowID() {
+		f.Number = p.nextRowID()
+	}
+	f.InsertColumns, f.InsertValues = p.newRow(slices.Concat(identityColumns, auditColumns(p.spec.Action)), p.classifiedHash(), numbered)
+	both := []warehouses.Count{warehouses.UpdateCount, warehouses.InsertCount}
+	p.publish(warehouses.Step{Name: name, Purpose: "nothing when the target is no longer as it was classified", OnlyIf: both, Changes: both, SQL: p.render(statement, f)})
+}

@@ -28,7 +28,10 @@ type planner struct {
 // frame is what statement templates may use. Every field is rendered SQL.
 type frame struct {
 	Table, Target, Stage, Change, New, Into warehouses.SQL
-	Source                                  warehouses.SQL
+	Source, Version, WholeRow, Options      warehouses.SQL
+	Number, And                             warehouses.SQL
+	Casts, Selected                         []warehouses.SQL
+	Alias                                   warehouses.SQL
 	Keys, Columns, Order, Conditions        []warehouses.SQL
 	InsertColumns, InsertValues, Sets       []warehouses.SQL
 	Definitions                             []warehouses.SQL
@@ -41,11 +44,24 @@ func newPlanner(env *handlers.Env, sp *spec, in *inspection, st stamps, first bo
 	return &planner{
 		d: d, env: env, spec: sp, in: in, stamps: st, first: first,
 		target: d.Table(in.target),
-		stage:  d.Ident("etl_stage_" + st.scratch),
-		change: d.Ident("etl_change_" + st.scratch),
-		fresh:  d.Table(warehouses.QualifiedName{Database: in.target.Database, Schema: in.target.Schema, Table: "etl_new_" + st.scratch}),
+		stage:  scratchName(d, in.target, "etl_stage_"+st.scratch),
+		change: scratchName(d, in.target, "etl_change_"+st.scratch),
+		fresh:  beside(d, in.target, "etl_new_"+st.scratch),
 		plan:   &warehouses.Plan{Action: sp.Action, Target: in.target.String(), Source: sp.Label},
 	}
+}
+
+// scratchName is that of a table which only the attempt uses.
+func scratchName(d *warehouses.Dialect, target warehouses.QualifiedName, name string) warehouses.SQL {
+	if d.TempTables {
+		return d.Ident(name)
+	}
+	return beside(d, target, name)
+}
+
+func beside(d *warehouses.Dialect, target warehouses.QualifiedName, name string) warehouses.SQL {
+	target.Table = name
+	return d.Table(target)
 }
 
 // build makes the whole plan. An error is a refusal that needs no statement to be found out.
@@ -66,9 +82,11 @@ func (p *planner) refuse(code fault.Code, hint, format string, args ...any) erro
 
 func (p *planner) render(statement string, f frame) warehouses.SQL { return p.d.Render(statement, f) }
 
-// add appends a step to the action's one transaction.
+// add appends a step, to the action's one transaction where the warehouse has such.
 func (p *planner) add(s warehouses.Step) {
-	s.Transaction = 1
+	if p.d.Transactional {
+		s.Transaction = 1
+	}
 	p.plan.Steps = append(p.plan.Steps, s)
 }
 
@@ -98,7 +116,19 @@ func (p *planner) scratchDropped(tables ...warehouses.SQL) {
 		return // they end with the transaction
 	}
 	for _, t := range tables {
-		p.add(warehouses.Step{Name: "drop scratch", SQL: p.render("drop_table", frame{Table: t})})
+		if p.d.Transactional {
+			p.add(warehouses.Step{Name: "drop scratch", SQL: p.render("drop_table", frame{Table: t})})
+		} else {
+			p.add(warehouses.Step{Name: "drop scratch", SQL: p.render("drop_scratch", frame{Table: t}), Cleanup: true})
+		}
+	}
+}
+
+// dropLeft removes scratch tables of earlier attempts of this task run. One of them that still runs, without the target's
+// lock, has then nothing left to publish.
+func (p *planner) dropLeft() {
+	for _, name := range p.in.left {
+		p.add(warehouses.Step{Name: "drop what an earlier attempt left", SQL: p.render("drop_scratch", frame{Table: beside(p.d, p.in.target, name)})})
 	}
 }
 
@@ -120,14 +150,18 @@ func (p *planner) stored(name string) warehouses.Column {
 // stageSelect runs the SELECT, once, into a scratch table that has the target's stored types.
 func (p *planner) stageSelect() {
 	f := frame{Stage: p.stage, Source: p.in.source}
-	typed := false
+	typed := p.in.converted
 	for _, c := range p.in.columns {
 		stored := p.stored(c.Name)
 		typed = typed || stored.Type.SQL != c.Type.SQL
 		f.Columns = append(f.Columns, p.d.Ident(c.Name))
 		f.Definitions = append(f.Definitions, p.d.Ident(c.Name)+" "+stored.Type.SQL)
+		f.Casts = append(f.Casts, cast(p.d, p.d.Ident(c.Name), stored.Type)+" AS "+p.d.Ident(c.Name))
 	}
-	if typed {
+	p.dropLeft()
+	if !p.d.Transactional {
+		p.add(warehouses.Step{Name: "stage the SELECT", Purpose: "with the types that the target stores", SQL: p.render("stage_cast", f)})
+	} else if typed {
 		p.add(warehouses.Step{Name: "create the stage", Purpose: "with the types that the target stores", SQL: p.render("stage_typed", f)})
 		p.add(warehouses.Step{Name: "stage the SELECT", SQL: p.render("stage_fill", f)})
 	} else {
@@ -140,6 +174,15 @@ func (p *planner) stageSelect() {
 		})
 	}
 	p.add(warehouses.Step{Name: "rows of the SELECT", SQL: p.render("count", frame{Table: p.stage}), Counts: warehouses.SourceCount})
+}
+
+// cast converts to a type as the stage holds it. A text keeps its length: only storing it may find it too long.
+func cast(d *warehouses.Dialect, value warehouses.SQL, t warehouses.Type) warehouses.SQL {
+	to := t.SQL
+	if t.Kind == warehouses.Text || t.Kind == warehouses.Char {
+		to = d.TextType
+	}
+	return "CAST(" + value + " AS " + to + ")"
 }
 
 // stageShape is the frame of stage_fits: names and types as literals.
@@ -189,14 +232,16 @@ func (p *planner) oneRowPerKey() {
 	for _, o := range p.spec.Order {
 		f.Order = append(f.Order, o.render(p.d, p.stored(o.column).Type))
 	}
+	f.Columns = p.selected()
+	f.WholeRow = p.d.WholeRow(f.Columns)
 	repeated.Counts = warehouses.Repeated
 	p.add(repeated)
 	p.add(warehouses.Step{
-		Name: "ties in MERGE_DEDUPE_ORDER", OnlyIf: warehouses.Repeated, SQL: p.render("dedupe_ties", f),
+		Name: "ties in MERGE_DEDUPE_ORDER", OnlyIf: []warehouses.Count{warehouses.Repeated}, SQL: p.render("dedupe_ties", f),
 		Guard: &warehouses.Guard{Code: fault.DedupeTie, Message: "MERGE_DEDUPE_ORDER ties between rows that differ, for %d merge key(s)",
 			Hint: "add a column to MERGE_DEDUPE_ORDER that breaks the tie", Sample: p.render("dedupe_ties_sample", f)},
 	})
-	p.add(warehouses.Step{Name: "keep one row per key", OnlyIf: warehouses.Repeated, SQL: p.render("dedupe", f)})
+	p.add(warehouses.Step{Name: "keep one row per key", OnlyIf: []warehouses.Count{warehouses.Repeated}, SQL: p.render("dedupe", f)})
 }
 
 // targetCount counts the target's rows at the end, unless the project does without.
@@ -215,15 +260,63 @@ func (p *planner) selected() []warehouses.SQL {
 	return out
 }
 
-// newRow lists columns and values of a row to insert: the SELECT's from the alias s, then what the engine adds.
-func (p *planner) newRow(added []string, hash warehouses.SQL) (columns, values []warehouses.SQL) {
+// newRow lists columns and values of a row to insert: the SELECT's from the alias s, then what the engine adds. number is
+// its ROW_ID where that has no generator.
+func (p *planner) newRow(added []string, hash, number warehouses.SQL) (columns, values []warehouses.SQL) {
 	for _, c := range p.selected() {
 		columns, values = append(columns, c), append(values, "s."+c)
 	}
 	for _, a := range added {
 		columns, values = append(columns, p.engineColumn(a)), append(values, p.stamps.inserted(a, hash))
 	}
+	if p.computesRowID() {
+		columns, values = append(columns, p.engineColumn(rowID)), append(values, number)
+	}
 	return columns, values
+}
+
+// computesRowID reports whether the statement that inserts a row numbers it, because the target's ROW_ID has no generator.
+func (p *planner) computesRowID() bool {
+	if !p.d.ComputesRowID {
+		return false
+	}
+	if p.in.table == nil || p.spec.Action == CreateTable {
+		return true
+	}
+	c := p.in.table.Column(rowID)
+	return c != nil && c.Generator == ""
+}
+
+// publish adds the one statement that changes the target, where a statement is what commits.
+func (p *planner) publish(s warehouses.Step) {
+	s.Writes = true
+	p.add(s)
+}
+
+// version is the target's, to be compared with the one it had when the rows were classified.
+func (p *planner) version() warehouses.SQL {
+	if p.d.Version == nil {
+		return ""
+	}
+	return p.d.Version(p.d, p.in.target)
+}
+
+// tableOptions are those of a new table.
+func (p *planner) tableOptions() warehouses.SQL {
+	if p.d.TableOptions == nil {
+		return ""
+	}
+	s := p.spec.Storage
+	s.Format = p.spec.Format
+	return p.d.TableOptions(p.d, s)
+}
+
+// nextRowID goes on after the highest number in the target.
+func (p *planner) nextRowID() warehouses.SQL {
+	if p.in.table == nil || p.in.table.Column(rowID) == nil {
+		return p.d.RowNumber
+	}
+	return p.render("highest_row_id", frame{Target: p.target}) + " + " + p.d.RowNumber
 }
 
 func (p *planner) engineColumn(name string) warehouses.SQL { return p.d.Ident(p.d.FoldName(name)) }

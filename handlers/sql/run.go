@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,6 +117,9 @@ func (r *run) once(ctx context.Context) (handlers.Result, error) {
 		return handlers.Result{}, err
 	}
 	r.in.source = warehouses.SQL(source)
+	if r.in.left, err = r.leftScratch(ctx); err != nil {
+		return handlers.Result{}, err
+	}
 	if err := r.checkIDs(ctx); err != nil {
 		return handlers.Result{}, err
 	}
@@ -144,6 +148,27 @@ func (r *run) once(ctx context.Context) (handlers.Result, error) {
 		}
 	}
 	return r.result(res, earlier), nil
+}
+
+// leftScratch finds the scratch tables that earlier attempts of this task run left beside the target.
+func (r *run) leftScratch(ctx context.Context) ([]string, error) {
+	d := r.env.Dialect
+	if d.TempTables || len(r.a.Earlier) == 0 || r.in.table == nil && !r.in.schema {
+		return nil, nil
+	}
+	rows, err := r.session.Rows(ctx, d.Render("left_tables", warehouses.LeftNames{Database: d.Text(r.in.target.Database), Schema: d.Text(r.in.target.Schema)}), math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, row := range rows {
+		for _, kind := range []string{"stage", "change", "new"} {
+			if strings.HasPrefix(row[0], fmt.Sprintf("etl_%s_%d_", kind, r.a.TaskRunID)) {
+				left = append(left, row[0])
+			}
+		}
+	}
+	return left, nil
 }
 
 // awaitFence waits until no process that has lost the target's lock can still commit. Whatever is read before that, the

@@ -13,8 +13,8 @@ func (p *planner) scd1Merge() error {
 		return err
 	}
 	p.addColumns(added)
-	f := frame{Target: p.target, Stage: p.stage, Change: p.change, Keys: p.keys(), Columns: p.keys(), Hash: p.stagedHash(), NewHash: "s.etl_hash"}
-	newHash := warehouses.SQL("c.etl_hash")
+	f := frame{Target: p.target, Stage: p.stage, Change: p.change, Keys: p.keys(), Columns: p.keys(), Hash: p.stagedHash(), NewHash: "s.etl_hash", Version: p.version()}
+	newHash := p.classifiedHash()
 	if p.spec.Preserve {
 		for _, c := range p.spec.Compare {
 			if !slices.Contains(p.spec.Keys, c) {
@@ -40,9 +40,13 @@ func (p *planner) scd1Merge() error {
 	}
 	f.Sets = append(f.Sets, p.engineColumn(hashKey)+" = "+newHash, p.engineColumn(deleteFlag)+" = 'N'")
 	f.Sets = append(f.Sets, p.stamps.touched(p.d)...)
-	p.add(warehouses.Step{Name: "update changed rows", OnlyIf: warehouses.UpdateCount, SQL: p.render("scd1_update", f), Writes: true})
-	f.InsertColumns, f.InsertValues = p.newRow(slices.Concat(identityColumns, auditColumns(SCD1Merge)), "c.etl_hash")
-	p.add(warehouses.Step{Name: "insert new rows", OnlyIf: warehouses.InsertCount, SQL: p.render("scd1_insert", f), Writes: true})
+	if p.d.Transactional {
+		p.add(warehouses.Step{Name: "update changed rows", OnlyIf: []warehouses.Count{warehouses.UpdateCount}, SQL: p.render("scd1_update", f), Writes: true})
+		f.InsertColumns, f.InsertValues = p.newRow(slices.Concat(identityColumns, auditColumns(SCD1Merge)), p.classifiedHash(), p.nextRowID())
+		p.add(warehouses.Step{Name: "insert new rows", OnlyIf: []warehouses.Count{warehouses.InsertCount}, SQL: p.render("scd1_insert", f), Writes: true})
+	} else {
+		p.publishMerge("update changed rows and insert new ones", "scd1_merge", f)
+	}
 	p.targetCount()
 	p.scratchDropped(p.change, p.stage)
 	p.plan.Columns = p.keptShape(added)

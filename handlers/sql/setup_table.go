@@ -11,7 +11,7 @@ func (p *planner) setupTable() error {
 		}
 		p.createSequence("")
 		p.add(warehouses.Step{Name: "create the table", Purpose: "empty, with the columns of " + p.spec.SetupFor, Writes: true,
-			SQL: p.render("create_table", frame{New: p.target, Definitions: p.definitions(p.spec.SetupFor, "")})})
+			SQL: p.render("create_table", frame{New: p.target, Definitions: p.definitions(p.spec.SetupFor, ""), Options: p.tableOptions()})})
 		p.plan.Columns = p.columnsAfter(p.spec.SetupFor)
 	} else {
 		p.note("the target exists and is left as it is")

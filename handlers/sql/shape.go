@@ -76,7 +76,7 @@ func (p *planner) checkComputed() error {
 // checkGenerator refuses a ROW_ID that nothing would fill.
 func (p *planner) checkGenerator() error {
 	c := p.in.table.Column(rowID)
-	if c == nil || c.Generator != "" {
+	if c == nil || c.Generator != "" || p.d.ComputesRowID {
 		return nil
 	}
 	plain := string(p.sequence())
@@ -99,7 +99,7 @@ func (p *planner) newColumns() []warehouses.Column {
 
 func (p *planner) addColumns(added []warehouses.Column) {
 	for _, c := range added {
-		p.add(warehouses.Step{Name: "add column " + c.Name, Writes: true,
+		p.add(warehouses.Step{Name: "add column " + c.Name, Writes: true, Prepares: !p.d.Transactional,
 			SQL: p.render("add_column", frame{Target: p.target, Definition: p.d.Ident(c.Name) + " " + c.Type.SQL})})
 	}
 }

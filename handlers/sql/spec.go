@@ -31,6 +31,7 @@ type spec struct {
 	Preserve bool
 	Hard     bool
 	Format   string
+	Storage  warehouses.Storage // without Format
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -58,6 +59,8 @@ func parse(env *handlers.Env, task *handlers.Task) (*spec, []fault.Problem) {
 		problems = append(problems, fail(fault.ParameterUnused, "TABLE_FORMAT", "tables there are "+strings.Join(env.Dialect.Formats, " or "),
 			"%s has no %s tables", env.Dialect.Product, sp.Format))
 	}
+	sp.Storage = warehouses.Storage{Location: values["EXTERNAL_LOCATION"], Volume: values["EXTERNAL_VOLUME"], BaseLocation: values["BASE_LOCATION"], Catalog: values["CATALOG"]}
+	problems = append(problems, sp.checkStorage(values)...)
 	problems = append(problems, sp.parseTarget(env, values["TARGET_OBJECT"])...)
 	problems = append(problems, sp.parseColumns(env, values)...)
 	if slices.Contains(withSelect, action) {
@@ -73,6 +76,27 @@ func parse(env *handlers.Env, task *handlers.Task) (*spec, []fault.Problem) {
 		}
 	}
 	return sp, problems
+}
+
+// checkStorage refuses storage parameters that say only half of where a table is to live, or what no location is.
+func (sp *spec) checkStorage(values map[string]string) []fault.Problem {
+	var problems []fault.Problem
+	for _, name := range []string{"EXTERNAL_LOCATION", "EXTERNAL_VOLUME", "BASE_LOCATION", "CATALOG"} {
+		if strings.ContainsAny(values[name], "'\"\\\n") {
+			problems = append(problems, fail(fault.ParameterInvalid, name, "write it without quotes, backslashes and line breaks", "%s is %q", name, values[name]))
+		}
+	}
+	s := sp.Storage
+	switch {
+	case (s.Volume == "") != (s.BaseLocation == ""):
+		problems = append(problems, fail(fault.ParameterInvalid, "EXTERNAL_VOLUME", "set both, or neither", "EXTERNAL_VOLUME and BASE_LOCATION belong together"))
+	case s.Catalog != "" && s.Volume == "":
+		problems = append(problems, fail(fault.ParameterInvalid, "CATALOG", "set EXTERNAL_VOLUME and BASE_LOCATION too", "a table of the catalog %s needs a volume of yours", s.Catalog))
+	}
+	if (s.Volume != "" || s.Catalog != "") && sp.Format == warehouses.FormatNative {
+		problems = append(problems, fail(fault.ParameterInvalid, "TABLE_FORMAT", "set TABLE_FORMAT to iceberg, or remove them", "EXTERNAL_VOLUME, BASE_LOCATION and CATALOG are for Iceberg tables"))
+	}
+	return problems
 }
 
 func fail(code fault.Code, parameter, hint, format string, args ...any) fault.Problem {

@@ -16,26 +16,28 @@ var statements embed.FS
 
 // Dialect is PostgreSQL. Types are written as format_type prints them.
 var Dialect = &warehouses.Dialect{
-	Name:          "postgres",
-	Product:       "PostgreSQL",
-	Syntax:        sqlscan.PostgreSQL,
-	Quote:         `"`,
-	Folds:         warehouses.FoldLower,
-	Transactional: true,
-	Formats:       []string{warehouses.FormatNative},
-	BigInt:        "bigint",
-	HashKeyType:   "character varying(32)",
-	UserType:      "character varying(255)",
-	FlagType:      "character varying(1)",
-	InstantType:   "timestamp with time zone",
-	TempOptions:   " ON COMMIT DROP",
-	WholeRow:      "md5(record_send(s.*))", // s alone would be a column of that name, where there is one
-	ByteOrder:     `::text COLLATE "C"`,    // the cast is for enumerations, which have no collation
-	Fences:        true,
-	IndexesStage:  true,
-	Continues:     true,
-	Privileges:    true,
-	Defects:       defects,
+	Name:           "postgres",
+	Product:        "PostgreSQL",
+	Syntax:         sqlscan.PostgreSQL,
+	Quote:          `"`,
+	Folds:          warehouses.FoldLower,
+	Transactional:  true,
+	Formats:        []string{warehouses.FormatNative},
+	BigInt:         "bigint",
+	HashKeyType:    "character varying(32)",
+	UserType:       "character varying(255)",
+	FlagType:       "character varying(1)",
+	InstantType:    "timestamp with time zone",
+	InstantLiteral: "timestamp with time zone '{t}+00'",
+	TempTables:     true,
+	TempOptions:    " ON COMMIT DROP",
+	WholeRow:       func([]warehouses.SQL) warehouses.SQL { return "md5(record_send(s.*))" }, // s alone would be a column of that name, where there is one
+	ByteOrder:      `::text COLLATE "C"`,                                                     // the cast is for enumerations, which have no collation
+	Fences:         true,
+	IndexesStage:   true,
+	Continues:      true,
+	Privileges:     true,
+	Defects:        defects,
 	RowID: func(*warehouses.Dialect, warehouses.QualifiedName, warehouses.SQL) warehouses.SQL {
 		return "bigint GENERATED ALWAYS AS IDENTITY"
 	},
