@@ -26,6 +26,7 @@ import (
 	"github.com/etl-craft/etl-craft/warehouses"
 	"github.com/etl-craft/etl-craft/warehouses/duckdb"
 	"github.com/etl-craft/etl-craft/warehouses/postgres"
+	"github.com/etl-craft/etl-craft/warehouses/trino"
 )
 
 // allHandlers are the kinds of tasks that exist.
@@ -189,10 +190,14 @@ func engineServer(cfg *config.Config) storepostgres.Config {
 
 // databaseOf is the database of the configured warehouse, as its statements name it.
 func databaseOf(cfg *config.Config) string {
-	if cfg.Warehouse.Type == config.DuckDB {
-		return duckdb.Database(cfg.Warehouse.Path)
+	w := cfg.Warehouse
+	switch {
+	case w.Catalog != "":
+		return w.Catalog
+	case w.Type == config.DuckDB:
+		return duckdb.Database(w.Path)
 	}
-	return cfg.Warehouse.DatabaseName()
+	return w.DatabaseName()
 }
 
 // warehouseOf is the dialect of the configured warehouse and how to connect to it.
@@ -213,10 +218,15 @@ func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, fun
 			})
 		}, nil
 	}
+	if w.Type == config.Trino {
+		return trino.Dialect, func(context.Context) (warehouses.Warehouse, error) {
+			return trino.Open(trino.Options{Host: w.Host, Port: w.Port, Catalog: w.Catalog, Schema: w.Schema, User: w.User, Password: w.Password, AccessToken: w.AccessToken, TLS: w.TLS})
+		}, nil
+	}
 	what := "warehouse.type " + w.Type
 	if w.Type == config.DuckDB {
 		what += " with table_format iceberg"
 	}
 	return nil, nil, fault.New(fault.ConfigInvalid, "%s is not available in this etl-craft", what).
-		WithHint("available are duckdb with native tables, and postgres")
+		WithHint("available are duckdb with native tables, postgres and trino")
 }

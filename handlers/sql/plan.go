@@ -347,7 +347,7 @@ func (p *planner) ensureSchema() error {
 	if p.in.table != nil || p.in.schema {
 		return nil
 	}
-	create := p.render("create_schema", frame{Schema: p.d.Ident(p.in.target.Schema)})
+	create := p.render("create_schema", frame{Schema: p.d.Schema(p.in.target)})
 	if !p.env.CreateSchemas {
 		return p.refuse(fault.SchemaMissing, fmt.Sprintf("run %s, or set warehouse.create_schemas: true", create), "the schema %s does not exist", p.in.target.Schema)
 	}

@@ -41,6 +41,7 @@ type bench struct {
 
 	nextTaskRun int64
 	clock       time.Time
+	outsiders   int // rows inserted behind the engine's back
 	before      map[string]string // CREATE_DATE of the rows of the last look, by ROW_ID
 	gone        map[string]bool   // row_ids that are no more
 }
@@ -216,7 +217,8 @@ func (b *bench) refused(code string, q Request, more map[string]string) {
 	maps.Copy(params, more)
 	got := b.attempt(q, params, nil, false)
 	b.expect(got, Counts{}, Counts{}, code)
-	if got.attempt.Phase != store.PhaseStarted {
+	asksWhileItWrites := q.Action == "CREATE_TABLE" && !b.env.Dialect.Transactional
+	if got.attempt.Phase != store.PhaseStarted && !asksWhileItWrites {
 		b.Errorf("%s: the attempt got as far as %s", code, got.attempt.Phase)
 	}
 	b.look()
@@ -320,7 +322,7 @@ func (b *bench) selectRows(columns []Column, rows []Row) string {
 	one := func(r Row, end string) string {
 		var values []string
 		for _, c := range columns {
-			values = append(values, literal(c, r[c.Name])+" AS "+b.ident(c.Name))
+			values = append(values, b.literal(c, r[c.Name])+" AS "+b.ident(c.Name))
 		}
 		return "SELECT " + strings.Join(values, ", ") + end
 	}
@@ -338,11 +340,35 @@ func (b *bench) ident(name string) string {
 	return string(b.env.Dialect.Ident(b.env.Dialect.FoldName(name)))
 }
 
-func literal(c Column, v *string) string {
-	if v == nil {
-		return "CAST(NULL AS " + c.Type + ")"
+// literal is a value as the warehouse reads it.
+func (b *bench) literal(c Column, v *string) string {
+	typ := c.Type
+	if own := b.backend.Types[typ]; own != "" {
+		typ = own
 	}
-	return "CAST('" + strings.ReplaceAll(*v, "'", "''") + "' AS " + c.Type + ")"
+	if v == nil {
+		return "CAST(NULL AS " + typ + ")"
+	}
+	value := *v
+	if b.backend.Text != nil {
+		value = b.backend.Text(c.Kind, value)
+	}
+	return "CAST(" + string(b.env.Dialect.Text(value)) + " AS " + typ + ")"
+}
+
+// numbersRows reports whether whoever inserts into the target has to give the rows their ROW_ID.
+func (b *bench) numbersRows() bool {
+	b.Helper()
+	if !b.env.Dialect.ComputesRowID {
+		return false
+	}
+	name := warehouses.QualifiedName{Database: b.session.Facts().Database, Schema: b.schema, Table: b.env.Dialect.FoldName("t")}
+	t, err := b.session.Table(b.Context(), name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := t.Column("row_id")
+	return c != nil && c.Generator == ""
 }
 
 // insert puts rows into the target behind the engine's back.
@@ -361,7 +387,11 @@ func (b *bench) insert(rows ...Row) {
 			if v != nil && c.Kind == "timestamptz" {
 				v = text(*v + "+00")
 			}
-			names, values = append(names, b.ident(c.Name)), append(values, literal(c, v))
+			names, values = append(names, b.ident(c.Name)), append(values, b.literal(c, v))
+		}
+		if b.numbersRows() {
+			b.outsiders++
+			names, values = append(names, b.ident("row_id")), append(values, fmt.Sprint(1_000_000+b.outsiders))
 		}
 		b.exec("INSERT INTO " + b.target() + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")")
 		b.oracle.Table.Rows = append(b.oracle.Table.Rows, r)

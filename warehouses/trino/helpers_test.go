@@ -1,0 +1,49 @@
+package trino
+
+import (
+	"net/url"
+	"os"
+	"strconv"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/etl-craft/etl-craft/warehouses"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server reads $ETL_CRAFT_TEST_TRINO, as http://user@host:port?catalog=c&schema=s.
+func server(t *testing.T) Options {
+	t.Helper()
+	address := os.Getenv("ETL_CRAFT_TEST_TRINO")
+	if address == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("$ETL_CRAFT_TEST_TRINO names no server")
+		}
+		t.Skip("$ETL_CRAFT_TEST_TRINO names no server")
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Host: u.Hostname(), Port: port, User: u.User.Username(), Catalog: u.Query().Get("catalog"), Schema: u.Query().Get("schema")}
+}
+
+func open(t *testing.T, o Options) warehouses.Warehouse {
+	t.Helper()
+	w, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
