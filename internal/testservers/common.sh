@@ -80,17 +80,20 @@ spawned() {
   pid=$(cat "$dir/$1.pid" 2>/dev/null) && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -Fq "$dir/"
 }
 
-# await NAME SECONDS COMMAND... returns when the command succeeds, which asks the server something.
+# await SECONDS COMMAND... returns when the command succeeds, which asks the servers something.
 await() {
-  local end=$((SECONDS + $2))
-  until "${@:3}" >"$dir/$1.answer" 2>&1; do
-    if ! spawned "$1"; then
-      tail -n 20 "$dir/$1.log" >&2
-      die "$1 ended while it started, see $dir/$1.log"
-    fi
+  local end=$((SECONDS + $1)) file name
+  until "${@:2}" >"$dir/answer" 2>&1; do
+    for file in "$dir"/*.pid; do
+      name=$(basename "$file" .pid)
+      if ! spawned "$name"; then
+        tail -n 20 "$dir/$name.log" >&2
+        die "$name ended while it started, see $dir/$name.log"
+      fi
+    done
     if [ $SECONDS -ge "$end" ]; then
-      tail -n 5 "$dir/$1.answer" >&2
-      die "$1 does not answer after $2 seconds, see $dir/$1.log"
+      tail -n 5 "$dir/answer" >&2
+      die "no answer after $1 seconds, see the logs in $dir"
     fi
     sleep 0.3
   done

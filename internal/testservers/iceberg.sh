@@ -88,7 +88,7 @@ start() {
     echo "$port" >"$dir/port"
   fi
   port=$(cat "$dir/port")
-  await weed "$patience" python3 "$here/answers.py" iceberg "$port" "$((port + 2))"
+  await "$patience" python3 "$here/answers.py" iceberg "$port" "$((port + 2))"
   local query="warehouse=warehouse&client_id=admin&client_secret=adminsecret"
   query="$query&s3_endpoint=127.0.0.1:$((port + 1))&s3_key_id=admin&s3_secret=adminsecret&s3_region=us-east-1"
   exported ETL_CRAFT_TEST_ICEBERG "http://127.0.0.1:$port?$query&extension_dir=$(in_query "$extensions")"

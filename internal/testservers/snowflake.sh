@@ -41,7 +41,7 @@ start() {
     echo "$port" >"$dir/port"
   fi
   port=$(cat "$dir/port")
-  await fakesnow "$patience" python3 "$here/answers.py" snowflake "$port"
+  await "$patience" python3 "$here/answers.py" snowflake "$port"
   local query="account=fakesnow&protocol=http&warehouse=wh&disableOCSPChecks=true&disableTelemetry=true"
   query="$query&validateDefaultParameters=false&loginTimeout=10&maxRetryCount=1"
   exported ETL_CRAFT_TEST_SNOWFLAKE "user:pw@127.0.0.1:$port/DB1/S1?$query"

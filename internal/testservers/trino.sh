@@ -115,7 +115,7 @@ start() {
     echo "$port" >"$dir/port"
   fi
   port=$(cat "$dir/port")
-  await trino "$patience" python3 "$here/answers.py" trino "$port"
+  await "$patience" python3 "$here/answers.py" trino "$port"
   exported ETL_CRAFT_TEST_TRINO "http://test@127.0.0.1:$port?catalog=iceberg&schema=default"
 }
 
