@@ -22,30 +22,17 @@ checksum() {
   esac
 }
 
-# fetch EXTENSION puts it into $dir, from a wheel that is verified first.
-fetch() {
-  [ -f "$dir/$1.duckdb_extension" ] && return
-  local scratch wheel
-  scratch=$(mktemp -d "$dir/fetching.XXXXXX")
-  has python3 || die "python3 is missing: install it with pip (Debian: apt-get install python3-pip)"
-  say "fetching DuckDB's extension $1 $version"
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$scratch" \
-    "duckdb-extension-$1==$version" >&2 || die "pip could not fetch duckdb-extension-$1 $version; its message is above"
-  wheel=$(echo "$scratch"/*.whl)
-  echo "$(checksum "$1")  $wheel" | sha256sum --check --status || die "$(basename "$wheel") has not the pinned SHA-256 $(checksum "$1")"
-  python3 -m zipfile -e "$wheel" "$scratch"
-  mv "$scratch/duckdb_extension_$1/extensions/v$version/$1.duckdb_extension" "$dir/"
-  rm -rf "$scratch"
+fill() {
+  local extension
+  for extension in tpch tpcds; do
+    from_pypi "duckdb-extension-$extension==$version" "$(checksum "$extension")" --only-binary :all:
+    python3 -m zipfile -e "$file" "$home/fetched"
+    mv "$home/fetched/duckdb_extension_$extension/extensions/v$version/$extension.duckdb_extension" "$home/"
+    fetched_away
+  done
 }
 
 [ $# -eq 0 ] || die "usage: $(basename "$0")"
 [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || die "the pinned extensions are for Linux on x86-64"
-need flock "it comes with util-linux"
-dir=$cache/duckdb-extensions-$version
-mkdir -p "$dir"
-exec 9>"$dir/lock"
-flock 9
-rm -rf "$dir"/fetching.* # of a call that failed
-fetch tpch
-fetch tpcds
-echo "export ETL_CRAFT_TEST_DUCKDB_EXTENSIONS=$dir"
+cached "duckdb-extensions-$version" fill
+exported ETL_CRAFT_TEST_DUCKDB_EXTENSIONS "$home"

