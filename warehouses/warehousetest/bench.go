@@ -74,8 +74,9 @@ func newBench(t *testing.T, env *handlers.Env, backend Backend) *bench {
 
 // checkScratch finds scratch tables that were left behind.
 func (b *bench) checkScratch() {
-	query := "SELECT table_name FROM information_schema.tables WHERE lower(table_schema) = '" + b.schema + "' AND lower(table_name) LIKE 'etl!_%' ESCAPE '!'"
-	left, err := b.session.Rows(context.Background(), warehouses.SQL(query), 10)
+	d := b.env.Dialect
+	query := d.Render("left_tables", warehouses.LeftNames{Database: d.Text(b.session.Facts().Database), Schema: d.Text(d.FoldName(b.schema))})
+	left, err := b.session.Rows(context.Background(), query, 10)
 	if err != nil {
 		b.Error(err)
 	}
@@ -216,7 +217,8 @@ func (b *bench) refused(code string, q Request, more map[string]string) {
 	maps.Copy(params, more)
 	got := b.attempt(q, params, nil, false)
 	b.expect(got, Counts{}, Counts{}, code)
-	if got.attempt.Phase != store.PhaseStarted {
+	asksWhileItWrites := q.Action == "CREATE_TABLE" && !b.env.Dialect.Transactional
+	if got.attempt.Phase != store.PhaseStarted && !asksWhileItWrites {
 		b.Errorf("%s: the attempt got as far as %s", code, got.attempt.Phase)
 	}
 	b.look()
@@ -320,7 +322,7 @@ func (b *bench) selectRows(columns []Column, rows []Row) string {
 	one := func(r Row, end string) string {
 		var values []string
 		for _, c := range columns {
-			values = append(values, literal(c, r[c.Name])+" AS "+b.ident(c.Name))
+			values = append(values, b.literal(c, r[c.Name])+" AS "+b.ident(c.Name))
 		}
 		return "SELECT " + strings.Join(values, ", ") + end
 	}
@@ -338,11 +340,25 @@ func (b *bench) ident(name string) string {
 	return string(b.env.Dialect.Ident(b.env.Dialect.FoldName(name)))
 }
 
-func literal(c Column, v *string) string {
-	if v == nil {
-		return "CAST(NULL AS " + c.Type + ")"
+// typ is the warehouse's name of a type.
+func (b *bench) typ(name string) string {
+	if own := b.backend.Types[name]; own != "" {
+		return own
 	}
-	return "CAST('" + strings.ReplaceAll(*v, "'", "''") + "' AS " + c.Type + ")"
+	return name
+}
+
+// literal is a value as the warehouse reads it.
+func (b *bench) literal(c Column, v *string) string {
+	typ := b.typ(c.Type)
+	if v == nil {
+		return "CAST(NULL AS " + typ + ")"
+	}
+	value := *v
+	if b.backend.Text != nil {
+		value = b.backend.Text(c.Kind, value)
+	}
+	return "CAST(" + string(b.env.Dialect.Text(value)) + " AS " + typ + ")"
 }
 
 // insert puts rows into the target behind the engine's back.
@@ -361,7 +377,7 @@ func (b *bench) insert(rows ...Row) {
 			if v != nil && c.Kind == "timestamptz" {
 				v = text(*v + "+00")
 			}
-			names, values = append(names, b.ident(c.Name)), append(values, literal(c, v))
+			names, values = append(names, b.ident(c.Name)), append(values, b.literal(c, v))
 		}
 		b.exec("INSERT INTO " + b.target() + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")")
 		b.oracle.Table.Rows = append(b.oracle.Table.Rows, r)

@@ -28,7 +28,7 @@ func (k Kind) scale() int {
 
 func (k Kind) isDecimal() bool { return strings.HasPrefix(string(k), "decimal(") }
 
-var instantText = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d)(?::?(\d\d))?)?$`)
+var instantText = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z| UTC|([+-])(\d\d)(?::?(\d\d))?)?$`)
 
 // canonical is the one text of a value, from any text that a warehouse or a person writes for it.
 func canonical(k Kind, text string) (string, error) {

@@ -175,7 +175,7 @@ func hashRefusals(b *bench) {
 	q := Request{Action: "SCD1_MERGE", Keys: []string{"id"}, Compare: []string{"v"}, Columns: columns, Rows: []Row{{"id": text("1"), "v": text("9999-12-31")}}}
 	b.must(Request{Action: "SETUP_TABLE", SetupFor: "SCD1_MERGE", Columns: columns, Compare: []string{"v"}})
 	b.must(q)
-	for _, v := range []string{"CAST('9999-12-31' AS DATE) + 1", "CAST('0001-01-01' AS DATE) - 1"} {
+	for _, v := range []string{"CAST(CAST('9999-12-31' AS DATE) + INTERVAL '1' DAY AS DATE)", "CAST(CAST('0001-01-01' AS DATE) - INTERVAL '1' DAY AS DATE)"} {
 		b.refused("HASH_RANGE", q, map[string]string{"SOURCE_SQL": "SELECT 1 AS id, " + v + " AS v"})
 	}
 }
@@ -295,7 +295,7 @@ func mixedCase(b *bench) {
 			q.Rows = rows
 			values := []string{}
 			for _, r := range rows {
-				values = append(values, "SELECT "+literal(idColumn, r["id"])+" AS Id, "+literal(nameColumn, r["name"])+" AS NAME, "+literal(noteColumn, r["note"])+" AS nOTE")
+				values = append(values, "SELECT "+b.literal(idColumn, r["id"])+" AS Id, "+b.literal(nameColumn, r["name"])+" AS NAME, "+b.literal(noteColumn, r["note"])+" AS nOTE")
 			}
 			b.applyWith(q, map[string]string{"SOURCE_SQL": strings.Join(values, " UNION ALL "), "MERGE_KEY": "ID", "MERGE_COMPARE_COLUMNS": "iD|Name",
 				"MERGE_DEDUPE_ORDER": "Note desc", "TARGET_OBJECT": strings.ToUpper(b.schema) + []string{".T", ".t", ".T"}[i]})

@@ -22,9 +22,15 @@ type Backend struct {
 	// Open gives the environment of the warehouse; the suite fills in what the Engine DB knows of targets. The
 	// warehouse is closed by the test's cleanup.
 	Open func(t *testing.T) *handlers.Env
-	// HashTypes names the types of columns of testdata/hash_values.csv that only some warehouses have: char8, ts_s,
-	// ts_ms, ts_ns.
+	// Types are the warehouse's names of the types that the suite writes, where it has others: TIMESTAMP(6) for TIMESTAMP.
+	Types map[string]string
+	// Text writes a value for a CAST, where the warehouse reads another form than the suite's; nil where it does not.
+	Text func(k Kind, value string) string
+	// HashTypes names the types of columns of testdata/hash_values.csv that only some warehouses have, char8, ts_s, ts_ms,
+	// ts_ns; "" leaves a column out.
 	HashTypes map[string]string
+	// Sequences is how many random sequences are enough where each takes long; 0 is the flag's number.
+	Sequences int
 	// Failing is a SELECT of one column "id" that is only found to fail while it runs.
 	Failing string
 	// OtherTypes are columns of the warehouse's own types, as they stand in a SELECT: arrays, JSON and the like.
