@@ -24,6 +24,7 @@ import (
 	lockspostgres "github.com/etl-craft/etl-craft/locks/postgres"
 	lockssqlite "github.com/etl-craft/etl-craft/locks/sqlite"
 	"github.com/etl-craft/etl-craft/warehouses"
+	"github.com/etl-craft/etl-craft/warehouses/databricks"
 	"github.com/etl-craft/etl-craft/warehouses/duckdb"
 	"github.com/etl-craft/etl-craft/warehouses/postgres"
 )
@@ -189,8 +190,11 @@ func engineServer(cfg *config.Config) storepostgres.Config {
 
 // databaseOf is the database of the configured warehouse, as its statements name it.
 func databaseOf(cfg *config.Config) string {
-	if cfg.Warehouse.Type == config.DuckDB {
+	switch cfg.Warehouse.Type {
+	case config.DuckDB:
 		return duckdb.Database(cfg.Warehouse.Path)
+	case config.Databricks:
+		return cfg.Warehouse.Catalog
 	}
 	return cfg.Warehouse.DatabaseName()
 }
@@ -212,11 +216,17 @@ func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, fun
 				SSLMode: w.SSLMode, SSLRootCert: w.SSLRootCert, SSLCert: w.SSLCert, SSLKey: w.SSLKey,
 			})
 		}, nil
+	case w.Type == config.Databricks:
+		return databricks.Dialect, func(context.Context) (warehouses.Warehouse, error) {
+			return databricks.Open(databricks.Options{
+				Host: w.Host, HTTPPath: w.HTTPPath, Catalog: w.Catalog, Schema: w.Schema, Token: w.Token, ClientID: w.ClientID, ClientSecret: w.ClientSecret,
+			})
+		}, nil
 	}
 	what := "warehouse.type " + w.Type
 	if w.Type == config.DuckDB {
 		what += " with table_format iceberg"
 	}
 	return nil, nil, fault.New(fault.ConfigInvalid, "%s is not available in this etl-craft", what).
-		WithHint("available are duckdb with native tables, and postgres")
+		WithHint("available are duckdb with native tables, postgres and databricks")
 }
