@@ -57,8 +57,8 @@ func (d *Dialect) Schema(n QualifiedName) SQL {
 
 // Text is a string literal.
 func (d *Dialect) Text(s string) SQL {
-	if d.BackslashEscapes {
-		s = strings.ReplaceAll(s, `\`, `\\`)
+	if d.BackslashEscapes { // not all of these warehouses take two quotes for one: some read two strings and join them
+		return SQL("'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'")
 	}
 	return SQL("'" + strings.ReplaceAll(s, "'", "''") + "'")
 }

@@ -24,6 +24,7 @@ import (
 	lockspostgres "github.com/etl-craft/etl-craft/locks/postgres"
 	lockssqlite "github.com/etl-craft/etl-craft/locks/sqlite"
 	"github.com/etl-craft/etl-craft/warehouses"
+	"github.com/etl-craft/etl-craft/warehouses/databricks"
 	"github.com/etl-craft/etl-craft/warehouses/duckdb"
 	"github.com/etl-craft/etl-craft/warehouses/postgres"
 	"github.com/etl-craft/etl-craft/warehouses/trino"
@@ -217,10 +218,15 @@ func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, fun
 				SSLMode: w.SSLMode, SSLRootCert: w.SSLRootCert, SSLCert: w.SSLCert, SSLKey: w.SSLKey,
 			})
 		}, nil
-	}
-	if w.Type == config.Trino {
+	case w.Type == config.Trino:
 		return trino.Dialect, func(context.Context) (warehouses.Warehouse, error) {
 			return trino.Open(trino.Options{Host: w.Host, Port: w.Port, Catalog: w.Catalog, Schema: w.Schema, User: w.User, Password: w.Password, AccessToken: w.AccessToken, TLS: w.TLS})
+		}, nil
+	case w.Type == config.Databricks:
+		return databricks.Dialect, func(context.Context) (warehouses.Warehouse, error) {
+			return databricks.Open(databricks.Options{
+				Host: w.Host, HTTPPath: w.HTTPPath, Catalog: w.Catalog, Schema: w.Schema, Token: w.Token, ClientID: w.ClientID, ClientSecret: w.ClientSecret,
+			})
 		}, nil
 	}
 	what := "warehouse.type " + w.Type
@@ -228,5 +234,5 @@ func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, fun
 		what += " with table_format iceberg"
 	}
 	return nil, nil, fault.New(fault.ConfigInvalid, "%s is not available in this etl-craft", what).
-		WithHint("available are duckdb with native tables, postgres and trino")
+		WithHint("available are duckdb with native tables, postgres, trino and databricks")
 }

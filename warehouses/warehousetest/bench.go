@@ -75,8 +75,9 @@ func newBench(t *testing.T, env *handlers.Env, backend Backend) *bench {
 
 // checkScratch finds scratch tables that were left behind.
 func (b *bench) checkScratch() {
-	query := "SELECT table_name FROM information_schema.tables WHERE lower(table_schema) = '" + b.schema + "' AND lower(table_name) LIKE 'etl!_%' ESCAPE '!'"
-	left, err := b.session.Rows(context.Background(), warehouses.SQL(query), 10)
+	d := b.env.Dialect
+	query := d.Render("left_tables", warehouses.LeftNames{Database: d.Text(b.session.Facts().Database), Schema: d.Text(d.FoldName(b.schema))})
+	left, err := b.session.Rows(context.Background(), query, 10)
 	if err != nil {
 		b.Error(err)
 	}
@@ -340,12 +341,17 @@ func (b *bench) ident(name string) string {
 	return string(b.env.Dialect.Ident(b.env.Dialect.FoldName(name)))
 }
 
+// typ is the warehouse's name of a type.
+func (b *bench) typ(name string) string {
+	if own := b.backend.Types[name]; own != "" {
+		return own
+	}
+	return name
+}
+
 // literal is a value as the warehouse reads it.
 func (b *bench) literal(c Column, v *string) string {
-	typ := c.Type
-	if own := b.backend.Types[typ]; own != "" {
-		typ = own
-	}
+	typ := b.typ(c.Type)
 	if v == nil {
 		return "CAST(NULL AS " + typ + ")"
 	}

@@ -1,0 +1,96 @@
+package databricks
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/etl-craft/etl-craft/warehouses"
+)
+
+// The driver keeps connections to the server, each with two goroutines, for as long as the process runs.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"))
+}
+
+// server is the one that $ETL_CRAFT_TEST_DATABRICKS names.
+func server(t *testing.T) Options {
+	t.Helper()
+	address := os.Getenv("ETL_CRAFT_TEST_DATABRICKS")
+	if address == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("$ETL_CRAFT_TEST_DATABRICKS names no server")
+		}
+		t.Skip("$ETL_CRAFT_TEST_DATABRICKS names no server")
+	}
+	o, err := ParseAddress(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func open(t *testing.T, o Options) warehouses.Warehouse {
+	t.Helper()
+	w, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// client is a session for a test's own statements, with a schema of its own.
+type client struct {
+	*testing.T
+	*session
+	schema string
+}
+
+var schemas atomic.Int64
+
+func connect(t *testing.T) *client {
+	t.Helper()
+	w := open(t, server(t))
+	c := &client{T: t, schema: fmt.Sprintf("dbx_%x_%d", time.Now().UnixNano(), schemas.Add(1))}
+	c.session = c.another(w)
+	c.exec("CREATE SCHEMA " + c.schema)
+	t.Cleanup(func() {
+		if _, err := c.session.Exec(context.Background(), warehouses.SQL("DROP SCHEMA "+c.schema+" CASCADE")); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func (c *client) another(w warehouses.Warehouse) *session {
+	c.Helper()
+	s, err := w.Session(c.Context())
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			c.Error(err)
+		}
+	})
+	return s.(*session)
+}
+
+func (c *client) exec(statements ...string) {
+	c.Helper()
+	for _, s := range statements {
+		if _, err := c.session.Exec(c.Context(), warehouses.SQL(s)); err != nil {
+			c.Fatalf("%s: %v", s, err)
+		}
+	}
+}
