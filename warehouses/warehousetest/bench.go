@@ -216,7 +216,8 @@ func (b *bench) refused(code string, q Request, more map[string]string) {
 	maps.Copy(params, more)
 	got := b.attempt(q, params, nil, false)
 	b.expect(got, Counts{}, Counts{}, code)
-	if got.attempt.Phase != store.PhaseStarted {
+	alone := !b.env.Dialect.Transactional && code == "STATEMENT_FAILED" // of which the record is made before it is sent
+	if got.attempt.Phase != store.PhaseStarted && !alone {
 		b.Errorf("%s: the attempt got as far as %s", code, got.attempt.Phase)
 	}
 	b.look()
@@ -320,7 +321,7 @@ func (b *bench) selectRows(columns []Column, rows []Row) string {
 	one := func(r Row, end string) string {
 		var values []string
 		for _, c := range columns {
-			values = append(values, literal(c, r[c.Name])+" AS "+b.ident(c.Name))
+			values = append(values, b.literal(c, r[c.Name])+" AS "+b.ident(c.Name))
 		}
 		return "SELECT " + strings.Join(values, ", ") + end
 	}
@@ -338,11 +339,11 @@ func (b *bench) ident(name string) string {
 	return string(b.env.Dialect.Ident(b.env.Dialect.FoldName(name)))
 }
 
-func literal(c Column, v *string) string {
+func (b *bench) literal(c Column, v *string) string {
 	if v == nil {
 		return "CAST(NULL AS " + c.Type + ")"
 	}
-	return "CAST('" + strings.ReplaceAll(*v, "'", "''") + "' AS " + c.Type + ")"
+	return "CAST(" + string(b.env.Dialect.Text(*v)) + " AS " + c.Type + ")"
 }
 
 // insert puts rows into the target behind the engine's back.
@@ -361,7 +362,7 @@ func (b *bench) insert(rows ...Row) {
 			if v != nil && c.Kind == "timestamptz" {
 				v = text(*v + "+00")
 			}
-			names, values = append(names, b.ident(c.Name)), append(values, literal(c, v))
+			names, values = append(names, b.ident(c.Name)), append(values, b.literal(c, v))
 		}
 		b.exec("INSERT INTO " + b.target() + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")")
 		b.oracle.Table.Rows = append(b.oracle.Table.Rows, r)

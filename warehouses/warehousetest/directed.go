@@ -295,7 +295,7 @@ func mixedCase(b *bench) {
 			q.Rows = rows
 			values := []string{}
 			for _, r := range rows {
-				values = append(values, "SELECT "+literal(idColumn, r["id"])+" AS Id, "+literal(nameColumn, r["name"])+" AS NAME, "+literal(noteColumn, r["note"])+" AS nOTE")
+				values = append(values, "SELECT "+b.literal(idColumn, r["id"])+" AS Id, "+b.literal(nameColumn, r["name"])+" AS NAME, "+b.literal(noteColumn, r["note"])+" AS nOTE")
 			}
 			b.applyWith(q, map[string]string{"SOURCE_SQL": strings.Join(values, " UNION ALL "), "MERGE_KEY": "ID", "MERGE_COMPARE_COLUMNS": "iD|Name",
 				"MERGE_DEDUPE_ORDER": "Note desc", "TARGET_OBJECT": strings.ToUpper(b.schema) + []string{".T", ".t", ".T"}[i]})
@@ -308,6 +308,7 @@ func mixedCase(b *bench) {
 }
 
 func wideTable(b *bench) {
+	samples := b.backend.samples()
 	columns := []Column{idColumn}
 	var compare []string
 	for i := range 200 {

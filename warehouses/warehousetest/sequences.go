@@ -51,7 +51,11 @@ type sequence struct {
 
 func randomSequences(t *testing.T, env *handlers.Env, backend Backend) {
 	t.Logf("-seed %d", *seed)
-	for i := range *sequences {
+	n := *sequences
+	if backend.Sequences > 0 {
+		n = min(n, backend.Sequences)
+	}
+	for i := range n {
 		t.Run(fmt.Sprintf("%d", i), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, env, backend)
@@ -81,7 +85,8 @@ func (s *sequence) chance(percent int) bool { return s.IntN(100) < percent }
 
 // column adds a column of a random type.
 func (s *sequence) column(name string) Column {
-	sm := samples[s.IntN(len(samples))]
+	all := s.backend.samples()
+	sm := all[s.IntN(len(all))]
 	s.samples[name] = sm
 	c := Column{name, sm.kind, sm.typ}
 	s.columns = append(s.columns, c)
