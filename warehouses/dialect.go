@@ -65,6 +65,8 @@ type Dialect struct {
 	Privileges bool     // has schema_rights, table_rights and grants
 	Defects    []Defect // of versions, for doctor
 
+	Ungenerated []string // formats whose new tables have no generator behind ROW_ID
+
 	// ComputesRowID: a ROW_ID without a generator gets the highest one there is plus a row number.
 	ComputesRowID bool
 	// RowID defines the ROW_ID column of a new table; old is the generator of the table it replaces, or "".
@@ -76,8 +78,9 @@ type Dialect struct {
 	RowNumber SQL
 	// WholeRow renders a value of the columns of the row alias s that is distinct when rows differ in any of them.
 	WholeRow func(columns []SQL) SQL
-	// Stored is the type that a column of a new table gets when the SELECT returns this one; nil where that is the same.
-	Stored func(t Type) Type
+	// Stored is the type that a column of a new table of this format gets when the SELECT returns this one; nil where that is
+	// the same.
+	Stored func(t Type, format string) Type
 
 	// TableOptions renders what CREATE TABLE says of a new table's storage; nil where there is nothing to say.
 	TableOptions func(d *Dialect, s Storage) SQL

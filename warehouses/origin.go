@@ -9,7 +9,7 @@ import (
 // origin is why a statement runs.
 type origin struct {
 	pipelineRunID, taskRunID int64
-	comment                  SQL
+	mark                     string
 }
 
 type originKey struct{}
@@ -18,8 +18,8 @@ type originKey struct{}
 // that the warehouse's own history joins to the audit tables.
 func WithOrigin(ctx context.Context, pipelineRunID, taskRunID int64, step string) context.Context {
 	o := &origin{pipelineRunID: pipelineRunID, taskRunID: taskRunID}
-	o.comment = SQL("/* etl-craft pipeline_run_id=" + strconv.FormatInt(pipelineRunID, 10) + " task_run_id=" + strconv.FormatInt(taskRunID, 10) +
-		" step=" + strings.Map(inComment, step) + " */\n")
+	o.mark = "etl-craft pipeline_run_id=" + strconv.FormatInt(pipelineRunID, 10) + " task_run_id=" + strconv.FormatInt(taskRunID, 10) +
+		" step=" + strings.Map(inComment, step)
 	return context.WithValue(ctx, originKey{}, o)
 }
 
@@ -39,7 +39,16 @@ func Marked(ctx context.Context, statement SQL) string {
 	if !ok {
 		return string(statement)
 	}
-	return string(o.comment + statement)
+	return "/* " + o.mark + " */\n" + string(statement)
+}
+
+// Mark is what the comment of Marked says, for warehouses that drop comments but take a tag; "" outside a task.
+func Mark(ctx context.Context) string {
+	o, ok := ctx.Value(originKey{}).(*origin)
+	if !ok {
+		return ""
+	}
+	return o.mark
 }
 
 // inComment keeps what can neither end a comment nor begin one in it, and leaves it on one line.

@@ -47,12 +47,12 @@ func (d *Dialect) Table(n QualifiedName) SQL {
 	return s
 }
 
-// Schema quotes the schema of a table, with its database where statements name that.
+// Schema quotes the schema that a table is in.
 func (d *Dialect) Schema(n QualifiedName) SQL {
-	if n.Database != "" && d.NamesDatabase {
-		return d.Ident(n.Database) + "." + d.Ident(n.Schema)
+	if n.Database == "" || !d.NamesDatabase {
+		return d.Ident(n.Schema)
 	}
-	return d.Ident(n.Schema)
+	return d.Ident(n.Database) + "." + d.Ident(n.Schema)
 }
 
 // Text is a string literal.

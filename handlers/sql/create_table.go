@@ -74,8 +74,13 @@ func (p *planner) replaceTable() error {
 		}
 		f.Old, f.Options = p.target, p.in.replacement.Options
 	}
-	for _, c := range p.selected() {
-		f.Selected = append(f.Selected, "s."+c+" AS "+c)
+	for _, c := range p.in.columns {
+		name := p.d.Ident(c.Name)
+		value := "s." + name
+		if p.in.converted {
+			value = cast(p.d, value, c.Type)
+		}
+		f.Selected = append(f.Selected, value+" AS "+name)
 	}
 	for _, c := range slices.Concat(identityColumns, auditColumns(CreateTable)) {
 		f.Selected = append(f.Selected, "CAST("+p.stamps.inserted(c, "")+" AS "+columnType(p.d, c)+") AS "+p.engineColumn(c))

@@ -149,7 +149,7 @@ func (in *inspection) describe(ctx context.Context, d *warehouses.Dialect, s war
 	in.columns = columns
 	if d.Stored != nil {
 		for i, c := range columns {
-			columns[i].Type = d.Stored(c.Type)
+			columns[i].Type = d.Stored(c.Type, sp.Format)
 			in.converted = in.converted || columns[i].Type.SQL != c.Type.SQL
 		}
 	}

@@ -37,6 +37,7 @@ type frame struct {
 	Definitions                             []warehouses.SQL
 	Definition, Hash, NewHash, Where        warehouses.SQL
 	Schema, Plain, TaskRunID, Key, Old      warehouses.SQL
+	Iceberg                                 bool // the target is an Iceberg table, or becomes one
 }
 
 func newPlanner(env *handlers.Env, sp *spec, in *inspection, st stamps, first bool) *planner {
@@ -80,7 +81,18 @@ func (p *planner) refuse(code fault.Code, hint, format string, args ...any) erro
 	return refuse(code, hint, format, args...)
 }
 
-func (p *planner) render(statement string, f frame) warehouses.SQL { return p.d.Render(statement, f) }
+func (p *planner) render(statement string, f frame) warehouses.SQL {
+	f.Iceberg = p.format() == warehouses.FormatIceberg
+	return p.d.Render(statement, f)
+}
+
+// format is the target's, or that which a new one gets.
+func (p *planner) format() string {
+	if p.in.table != nil {
+		return p.in.table.Format
+	}
+	return p.spec.Format
+}
 
 // add appends a step, to the action's one transaction where the warehouse has such.
 func (p *planner) add(s warehouses.Step) {
@@ -329,6 +341,9 @@ func (p *planner) definitions(action string, old warehouses.SQL) []warehouses.SQ
 	}
 	for _, c := range slices.Concat(identityColumns, auditColumns(action)) {
 		out = append(out, p.engineColumn(c)+" "+columnType(p.d, c))
+	}
+	if slices.Contains(p.d.Ungenerated, p.spec.Format) {
+		return append(out, p.engineColumn(rowID)+" "+columnType(p.d, rowID))
 	}
 	return append(out, p.engineColumn(rowID)+" "+p.d.RowID(p.d, p.in.target, old))
 }

@@ -99,7 +99,7 @@ func parseType(text string) warehouses.Type {
 }
 
 // stored: Iceberg has no lengths, no integers below 32 bits and microseconds only.
-func stored(t warehouses.Type) warehouses.Type {
+func stored(t warehouses.Type, _ string) warehouses.Type {
 	switch t.Kind {
 	case warehouses.Text, warehouses.Char:
 		t.SQL, t.Kind = "varchar", warehouses.Text

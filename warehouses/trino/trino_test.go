@@ -102,7 +102,7 @@ func TestDescribeAndStore(t *testing.T) {
 		if got := string(table.Columns[i].Type.SQL); got != typ.stored {
 			t.Errorf("%s is stored as %s, want %s", typ.selected, got, typ.stored)
 		}
-		if got := stored(described[i].Type); got.Kind != warehouses.Other && got.SQL != table.Columns[i].Type.SQL {
+		if got := stored(described[i].Type, warehouses.FormatIceberg); got.Kind != warehouses.Other && got.SQL != table.Columns[i].Type.SQL {
 			t.Errorf("%s: stored says %s, the table %s", typ.selected, got.SQL, table.Columns[i].Type.SQL)
 		}
 	}

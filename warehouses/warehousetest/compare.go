@@ -11,7 +11,7 @@ import (
 // look compares the target with the reference: columns in order, all rows, and that no ROW_ID is used twice.
 func (b *bench) look() {
 	b.Helper()
-	name := warehouses.QualifiedName{Database: b.session.Facts().Database, Schema: b.schema, Table: b.env.Dialect.FoldName("t")}
+	name := warehouses.QualifiedName{Database: b.session.Facts().Database, Schema: b.env.Dialect.FoldName(b.schema), Table: b.env.Dialect.FoldName("t")}
 	found, err := b.session.Table(b.Context(), name)
 	if err != nil {
 		b.Fatal(err)

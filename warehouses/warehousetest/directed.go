@@ -308,6 +308,7 @@ func mixedCase(b *bench) {
 }
 
 func wideTable(b *bench) {
+	samples := b.backend.samples()
 	columns := []Column{idColumn}
 	var compare []string
 	for i := range 200 {

@@ -116,7 +116,7 @@ func selectForms(b *bench) {
 	for _, source := range []string{
 		"SELECT id, name, note FROM " + b.schema + ".source WHERE $$pipeline_run_id_filter",
 		"WITH x AS (SELECT * FROM " + b.schema + ".source WHERE $$pipeline_run_id_filter)\nSELECT id, name, note FROM x ORDER BY id DESC LIMIT 10 -- last",
-		"TABLE " + b.schema + ".three",
+		b.tableQuery("three"),
 		"(SELECT id, name, note FROM " + b.schema + ".three)",
 	} {
 		more := map[string]string{"SOURCE_SQL": source}
@@ -125,6 +125,14 @@ func selectForms(b *bench) {
 		}
 		b.applyWith(Request{Action: "CREATE_TABLE", Columns: three, Rows: rows}, more)
 	}
+}
+
+// tableQuery is the query that is a table's name alone, where there is such.
+func (b *bench) tableQuery(table string) string {
+	if !b.backend.has("TABLE") {
+		return "SELECT * FROM " + b.schema + "." + table
+	}
+	return "TABLE " + b.schema + "." + table
 }
 
 func missingTarget(b *bench) {

@@ -94,7 +94,7 @@ func hashValues(t *testing.T, env *handlers.Env, backend Backend) {
 		if own, ok := backend.HashTypes[column]; ok {
 			typ = own
 		}
-		if typ == "" {
+		if typ == "" || !backend.has(column) {
 			continue
 		}
 		t.Run(column, func(t *testing.T) {

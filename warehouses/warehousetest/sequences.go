@@ -85,7 +85,8 @@ func (s *sequence) chance(percent int) bool { return s.IntN(100) < percent }
 
 // column adds a column of a random type.
 func (s *sequence) column(name string) Column {
-	sm := samples[s.IntN(len(samples))]
+	all := s.backend.samples()
+	sm := all[s.IntN(len(all))]
 	s.samples[name] = sm
 	c := Column{name, sm.kind, sm.typ}
 	s.columns = append(s.columns, c)
