@@ -17,6 +17,7 @@ type project struct {
 	dir               string
 	on                system
 	engine, warehouse address
+	far               *far // the warehouse, where it is neither DuckDB nor PostgreSQL
 }
 
 // settings are what tests vary in etl-craft.yml.
@@ -39,6 +40,9 @@ func (p project) configure(t *testing.T, s settings) {
 			s.warehouse = p.warehouse.at
 		}
 		warehouse = fmt.Sprintf("type: postgres, url: %q", s.warehouse)
+	}
+	if p.far != nil {
+		warehouse = p.far.settings
 	}
 	p.write(t, "etl-craft.yml", fmt.Sprintf("orchestration: {%s}\nprofiles:\n  test:\n    engine: {%s}\n    warehouse: {%s}\n", s.orchestration, engine, warehouse))
 }
@@ -115,11 +119,15 @@ func (p project) observe(t *testing.T, document string) observation {
 	t.Helper()
 	doc := parse(t, document)
 	o := observation{Status: doc.Status}
-	p.warehouse.use(t, func(db database) {
-		o.Rows = target(t, db)
-		o.Tables = db.texts(t, `SELECT table_name || '.' || column_name || ' ' || data_type FROM information_schema.columns
+	if p.far != nil {
+		o.Rows, o.Tables = p.far.rows(t), p.far.tables(t)
+	} else {
+		p.warehouse.use(t, func(db database) {
+			o.Rows = target(t, db)
+			o.Tables = db.texts(t, `SELECT table_name || '.' || column_name || ' ' || data_type FROM information_schema.columns
 			WHERE table_schema = 't' ORDER BY table_name, ordinal_position`)
-	})
+		})
+	}
 	p.engine.use(t, func(db database) {
 		o.Runs = db.count(t, `SELECT count(*) FROM AUD_PIPELINES_RUN_LOG r JOIN CFG_PIPELINES p ON p.PIPELINE_ID = r.PIPELINE_ID
 			WHERE p.PIPELINE_CODE = 'ACT'`)
@@ -210,10 +218,15 @@ var calms sync.Map // by system and scenario
 
 func undisturbed(t *testing.T, on system, s scenario) (observation, []string) {
 	t.Helper()
-	found, _ := calms.LoadOrStore(on.name+"/"+s.name, &calm{})
+	return calmly(t, on.name+"/"+s.name, func() project { return newProject(t, on, s) })
+}
+
+func calmly(t *testing.T, name string, prepare func() project) (observation, []string) {
+	t.Helper()
+	found, _ := calms.LoadOrStore(name, &calm{})
 	c := found.(*calm)
 	c.once.Do(func() {
-		p := newProject(t, on, s)
+		p := prepare()
 		trace := filepath.Join(t.TempDir(), "points")
 		c.want = p.finish(t, append(act[:len(act):len(act)], "trace="+trace)...)
 		b, err := os.ReadFile(trace)
