@@ -1,5 +1,5 @@
-# Builds, checks and tests etl-craft. Needs Go with cgo; `make test` also uses Maven, for the PostgreSQL servers, and apt-get,
-# for PgBouncer.
+# Builds, checks and tests etl-craft. Needs Go with cgo; `make test` also uses Maven, pip and apt-get, for the servers in
+# internal/testservers.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SERVERS := $(or $(TMPDIR),/tmp)/etl-craft-servers-$(shell id -u)
@@ -19,10 +19,9 @@ test:
 demo: build
 	bin/etl-craft demo "$$(mktemp -d)/flights"
 
-# PostgreSQL servers and poolers that stay up, for repeated runs of go test: eval "$$(make -s servers)"
+# The servers of the tests, to stay up for repeated runs of go test or make test: eval "$$(make -s servers)"
 servers:
-	@exported=$$(internal/testservers/postgres.sh start "$(SERVERS)") && echo "$$exported" && eval "$$exported" && \
-		internal/testservers/pgbouncer.sh start "$(SERVERS)/pgbouncer"
+	@internal/testservers/all.sh start "$(SERVERS)"
 
 # The measurements of bench/RESULTS.md, against servers that are up meanwhile. `make bench BENCH="-only cold"` takes a part.
 bench:
@@ -34,8 +33,7 @@ airflow-test:
 	@internal/airflowtest/run.sh
 
 servers-stop:
-	@internal/testservers/pgbouncer.sh stop "$(SERVERS)/pgbouncer"
-	@internal/testservers/postgres.sh stop "$(SERVERS)"
+	@internal/testservers/all.sh stop "$(SERVERS)"
 
 clean:
 	rm -rf bin

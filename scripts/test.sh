@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Checks and tests the whole repository: gofmt, go vet, staticcheck, govulncheck, then go test -race against the
-# PostgreSQL servers and poolers it starts and, however it ends, stops. `make test` calls it.
+# Checks and tests the whole repository: gofmt, go vet, staticcheck, govulncheck, then go test -race against the servers that
+# internal/testservers starts and, however it ends, stops. `make test` calls it.
 #
 #   scripts/test.sh [PACKAGES]     default ./...
 #
 # ETL_CRAFT_TEST_POSTGRES    servers of your own, as comma-separated URLs: none are started then
 # ETL_CRAFT_TEST_PGBOUNCER   poolers of your own, one for each server and in their order: none are started then. They have
 #                            to be set up as internal/testservers/pgbouncer.sh says
-# ETL_CRAFT_TEST_DUCKDB_EXTENSIONS   a folder with DuckDB's tpch.duckdb_extension and tpcds.duckdb_extension: none are
-#                            fetched then
-# CI=true                    PostgreSQL servers that cannot be started and extensions that cannot be fetched are a failure;
-#                            otherwise what needs them is skipped, visibly, as are the tests with poolers where there is no
-#                            PgBouncer
+# ETL_CRAFT_TEST_TRINO, ETL_CRAFT_TEST_DATABRICKS, ETL_CRAFT_TEST_SNOWFLAKE, ETL_CRAFT_TEST_ICEBERG
+#                            addresses of your own, in the form that the scripts in internal/testservers print
+# ETL_CRAFT_TEST_DUCKDB_EXTENSIONS   a folder with DuckDB's tpch.duckdb_extension and tpcds.duckdb_extension
+# ETL_CRAFT_TEST_SQLGLOT, ETL_CRAFT_TEST_PYICEBERG   a Python with sqlglot, one with pyiceberg
+# CI=true                    what cannot be started or fetched is a failure; otherwise what needs it is skipped, visibly, as are
+#                            the tests with poolers where there is no PgBouncer
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -25,10 +26,16 @@ scratch=$(mktemp -d)
 chmod 711 "$scratch" # the servers run as another user when root starts them
 
 stop() {
-  internal/testservers/pgbouncer.sh stop "$scratch/pgbouncer"
-  internal/testservers/postgres.sh stop "$scratch/postgres"
+  if kill -0 "$starting" 2>/dev/null; then
+    kill -TERM -- "-$starting" # with what it fetches; it is a session of its own
+    wait "$starting" 2>/dev/null
+  fi
+  internal/testservers/all.sh stop "$scratch/servers"
   rm -rf "$scratch"
 }
+# The servers start while the checks below run.
+setsid internal/testservers/all.sh start "$scratch/servers" >"$scratch/exports" &
+starting=$!
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -60,42 +67,24 @@ vulnerabilities() {
   return "$status"
 }
 
-# servers SCRIPT WHAT starts them, for the tests to find.
-servers() {
-  say "$2"
-  local exported
-  if exported=$(internal/testservers/"$1".sh start "$scratch/$1"); then
-    eval "$exported"
-  elif [ "${CI:-}" = true ] && [ "$1" != pgbouncer ]; then # which only Debian and Ubuntu have packages of
-    echo "the $2 did not start, and CI=true: giving up" >&2
-    exit 1
-  else
-    echo "WARNING: the tests with $2 will be SKIPPED: they did not start" >&2
-  fi
-}
-
-# extensions fetches those of DuckDB that hold the queries of benchmarks.
-extensions() {
-  say "DuckDB's extensions tpch and tpcds"
-  local exported
-  if exported=$(internal/testservers/duckdb_extensions.sh); then
-    eval "$exported"
-  elif [ "${CI:-}" = true ]; then
-    echo "DuckDB's extensions were not fetched, and CI=true: giving up" >&2
-    exit 1
-  else
-    echo "WARNING: the tests with the queries of TPC-H and TPC-DS will be SKIPPED: they were not fetched" >&2
-  fi
-}
-
-[ -n "${ETL_CRAFT_TEST_POSTGRES:-}" ] || servers postgres "PostgreSQL servers"
-[ -n "${ETL_CRAFT_TEST_PGBOUNCER:-}" ] || servers pgbouncer "PgBouncer poolers"
-[ -n "${ETL_CRAFT_TEST_DUCKDB_EXTENSIONS:-}" ] || extensions
+# missing says what the tests will be, or were, without.
+missing() { sed -n 's/^# /WARNING: tests are SKIPPED: /p' "$scratch/exports" >&2; }
 
 check gofmt formatted
 check "go vet" go vet "${packages[@]}"
 check staticcheck go run "$staticcheck" "${packages[@]}"
 check govulncheck vulnerabilities
+
+say "servers"
+wait "$starting"
+started=$?
+missing
+if [ "$started" -ne 0 ]; then
+  echo "not all servers started, and CI=true: giving up" >&2
+  exit 1
+fi
+# shellcheck source=/dev/null
+. "$scratch/exports"
 
 say "go test"
 go test -race -timeout 40m "${packages[@]}"
@@ -105,4 +94,5 @@ if [ ${#failed[@]} -gt 0 ]; then
   say "failed before the tests: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')"
   [ "$status" -ne 0 ] || status=1
 fi
+missing
 exit "$status"
