@@ -91,8 +91,8 @@ func hashValues(t *testing.T, env *handlers.Env, backend Backend) {
 	}
 	for _, column := range columns {
 		typ := hashTypes[column]
-		if backend.HashTypes[column] != "" {
-			typ = backend.HashTypes[column]
+		if own, ok := backend.HashTypes[column]; ok {
+			typ = own
 		}
 		if typ == "" {
 			continue

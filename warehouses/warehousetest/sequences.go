@@ -51,7 +51,11 @@ type sequence struct {
 
 func randomSequences(t *testing.T, env *handlers.Env, backend Backend) {
 	t.Logf("-seed %d", *seed)
-	for i := range *sequences {
+	n := *sequences
+	if backend.Sequences > 0 {
+		n = min(n, backend.Sequences)
+	}
+	for i := range n {
 		t.Run(fmt.Sprintf("%d", i), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, env, backend)

@@ -22,9 +22,14 @@ type Backend struct {
 	// Open gives the environment of the warehouse; the suite fills in what the Engine DB knows of targets. The
 	// warehouse is closed by the test's cleanup.
 	Open func(t *testing.T) *handlers.Env
-	// HashTypes names the types of columns of testdata/hash_values.csv that only some warehouses have: char8, ts_s,
-	// ts_ms, ts_ns.
+	// HashTypes names the types of columns of testdata/hash_values.csv that only some warehouses have, char8, ts_s, ts_ms,
+	// ts_ns; "" leaves a column out.
 	HashTypes map[string]string
+	// Sequences is how many random sequences are enough where each takes long; 0 is the flag's number.
+	Sequences int
+	NoViews   bool // the warehouse has none
+	NoCascade bool // a schema is dropped only when it is empty
+	OneCase   bool // names of tables and schemas are found only as they were written
 	// Failing is a SELECT of one column "id" that is only found to fail while it runs.
 	Failing string
 	// OtherTypes are columns of the warehouse's own types, as they stand in a SELECT: arrays, JSON and the like.
@@ -37,6 +42,7 @@ func Run(t *testing.T, b Backend) {
 	for _, c := range directed {
 		t.Run(c.name, func(t *testing.T) { c.test(newBench(t, env, b)) })
 	}
+	t.Run("readers", func(t *testing.T) { readers(t, env, b) })
 	t.Run("hash_values", func(t *testing.T) { hashValues(t, env, b) })
 	t.Run("sequences", func(t *testing.T) { randomSequences(t, env, b) })
 }
