@@ -67,6 +67,14 @@ type Dialect struct {
 
 	Ungenerated []string // formats whose new tables have no generator behind ROW_ID
 
+	// SchemaFirst: the schema of a new table has to be there before the transaction that makes the table begins.
+	SchemaFirst bool
+	// Reshapes: CREATE_TABLE keeps a table that is there and gives it new columns and rows in one transaction, because no
+	// other table could take its place in one. A transaction cannot make a table of a name that it has dropped.
+	Reshapes bool
+	// Adds tells whether a column of this type can be added to a table; nil where all can.
+	Adds func(t Type) bool
+
 	// ComputesRowID: a ROW_ID without a generator gets the highest one there is plus a row number.
 	ComputesRowID bool
 	// RowID defines the ROW_ID column of a new table; old is the generator of the table it replaces, or "".
@@ -79,7 +87,7 @@ type Dialect struct {
 	// WholeRow renders a value of the columns of the row alias s that is distinct when rows differ in any of them.
 	WholeRow func(columns []SQL) SQL
 	// Stored is the type that a column of a new table of this format gets when the SELECT returns this one; nil where that is
-	// the same.
+	// the same. A Type without SQL says that tables cannot store it.
 	Stored func(t Type, format string) Type
 
 	// TableOptions renders what CREATE TABLE says of a new table's storage; nil where there is nothing to say.

@@ -63,6 +63,17 @@ type Replacement struct {
 	Carry      []SQL    // statements that give the new table owner, grants and comment of the old one
 	Options    SQL      // what a CREATE TABLE says after the name so that the new table gets the old one's properties
 	Kept       []string // what a replacement in one statement cannot carry over and must not lose, for people
+	Bound      []Bound  // what single columns have besides their values, where a replacement keeps the table
+}
+
+// NotNull is what a Bound says of a column that cannot be NULL.
+const NotNull = "NOT NULL"
+
+// Bound is something that a column has and that goes with it when the column is dropped.
+type Bound struct {
+	Column string
+	What   string // for people
+	Keeps  bool   // the column must not be dropped
 }
 
 // Storage says where a new table's files live, as far as a task may choose. Texts are "" where it did not.

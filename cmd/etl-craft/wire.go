@@ -26,6 +26,7 @@ import (
 	"github.com/etl-craft/etl-craft/warehouses"
 	"github.com/etl-craft/etl-craft/warehouses/databricks"
 	"github.com/etl-craft/etl-craft/warehouses/duckdb"
+	"github.com/etl-craft/etl-craft/warehouses/duckdbiceberg"
 	"github.com/etl-craft/etl-craft/warehouses/postgres"
 	"github.com/etl-craft/etl-craft/warehouses/trino"
 )
@@ -211,6 +212,15 @@ func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, fun
 				Path: w.Path, Threads: w.Threads, MemoryLimit: w.MemoryLimit, Wait: cfg.Orchestration.LockWait, Log: log,
 			})
 		}, nil
+	case w.Type == config.DuckDB:
+		return duckdbiceberg.Dialect, func(context.Context) (warehouses.Warehouse, error) {
+			return duckdbiceberg.Open(duckdbiceberg.Options{
+				CatalogURI: w.CatalogURI, Warehouse: w.Warehouse, Catalog: w.Catalog,
+				Token: w.Token, ClientID: w.ClientID, ClientSecret: w.ClientSecret, TokenURL: w.TokenURL,
+				S3Endpoint: w.S3Endpoint, S3Region: w.S3Region, S3URLStyle: w.S3URLStyle, S3UseSSL: w.S3UseSSL, S3KeyID: w.S3KeyID, S3Secret: w.S3Secret,
+				ExtensionDir: w.ExtensionDir, Threads: w.Threads, MemoryLimit: w.MemoryLimit,
+			})
+		}, nil
 	case w.Type == config.Postgres:
 		return postgres.Dialect, func(context.Context) (warehouses.Warehouse, error) {
 			return postgres.Open(postgres.Options{
@@ -229,10 +239,6 @@ func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, fun
 			})
 		}, nil
 	}
-	what := "warehouse.type " + w.Type
-	if w.Type == config.DuckDB {
-		what += " with table_format iceberg"
-	}
-	return nil, nil, fault.New(fault.ConfigInvalid, "%s is not available in this etl-craft", what).
-		WithHint("available are duckdb with native tables, postgres, trino and databricks")
+	return nil, nil, fault.New(fault.ConfigInvalid, "warehouse.type %s is not available in this etl-craft", w.Type).
+		WithHint("available are duckdb, postgres, trino and databricks")
 }

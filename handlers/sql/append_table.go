@@ -27,7 +27,11 @@ func (p *planner) appendTable() error {
 	p.fence()
 	p.stageSelect()
 	p.lockTarget()
-	columns, values := p.newRow(stamped, "", p.nextRowID())
+	number := p.nextRowID()
+	if p.d.Transactional && !p.first {
+		number = p.rememberRowID()
+	}
+	columns, values := p.newRow(stamped, "", number)
 	f := frame{Target: p.target, Into: p.target, Stage: p.stage, TaskRunID: p.stamps.taskRunID, InsertColumns: columns, InsertValues: values}
 	switch {
 	case p.first:
@@ -45,6 +49,9 @@ func (p *planner) appendTable() error {
 	}
 	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.stage}), Counts: warehouses.InsertCount})
 	p.targetCount()
+	if p.d.Transactional && !p.first && p.computesRowID() {
+		p.scratchDropped(p.change)
+	}
 	p.scratchDropped(p.stage)
 	p.plan.Columns = p.keptShape(nil)
 	return nil

@@ -33,6 +33,9 @@ func (p *planner) createTable() error {
 	if !p.d.Transactional {
 		return p.replaceTable()
 	}
+	if p.d.Reshapes {
+		return p.reshapeTable()
+	}
 	p.createSequence(old)
 	p.add(warehouses.Step{Name: "create the new table", Purpose: "nobody sees it until it gets the target's name",
 		SQL: p.render("create_table", frame{New: p.fresh, Definitions: p.definitions(CreateTable, old), Options: p.tableOptions()})})

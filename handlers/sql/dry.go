@@ -73,7 +73,8 @@ func pretend(ctx context.Context, d *warehouses.Dialect, dry *handlers.Dry, in *
 	}) || in.table == nil && plan.Columns == nil {
 		return nil
 	}
-	if !d.Transactional || in.table != nil && !d.QuietDDL && !dry.Made(in.target) {
+	unshown := d.SchemaFirst && in.table == nil && !in.schema || d.Reshapes && plan.Columns == nil
+	if !d.Transactional || unshown || in.table != nil && !d.QuietDDL && !dry.Made(in.target) {
 		plan.Open = true
 		return nil
 	}
@@ -96,6 +97,12 @@ func pretence(d *warehouses.Dialect, in *inspection, columns []warehouses.Column
 		return add
 	}
 	var out []warehouses.SQL
+	if in.table != nil && d.Reshapes {
+		for _, s := range newReshape(d, in.table, columns).steps(d.Table(in.target), in.replacement) {
+			out = append(out, s.SQL)
+		}
+		return out
+	}
 	var generator warehouses.SQL
 	if in.table != nil {
 		out = append(out, d.Render("drop_table", frame{Table: d.Table(in.target)}))

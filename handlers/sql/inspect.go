@@ -147,14 +147,21 @@ func (in *inspection) describe(ctx context.Context, d *warehouses.Dialect, s war
 		return staging(err, probe)
 	}
 	in.columns = columns
+	seen := map[string]bool{}
+	var reserved, unplain, repeated, untyped, unstored []string
 	if d.Stored != nil {
 		for i, c := range columns {
-			columns[i].Type = d.Stored(c.Type, sp.Format)
-			in.converted = in.converted || columns[i].Type.SQL != c.Type.SQL
+			stored := d.Stored(c.Type, sp.Format)
+			if stored.SQL == "" {
+				if in.creates(sp, c.Name) {
+					unstored = append(unstored, c.Name+" ("+string(c.Type.SQL)+")")
+				}
+				continue
+			}
+			columns[i].Type = stored
+			in.converted = in.converted || stored.SQL != c.Type.SQL
 		}
 	}
-	seen := map[string]bool{}
-	var reserved, unplain, repeated, untyped []string
 	for _, c := range columns {
 		lower := strings.ToLower(c.Name)
 		switch {
@@ -178,6 +185,9 @@ func (in *inspection) describe(ctx context.Context, d *warehouses.Dialect, s war
 		return refuse(fault.ColumnDuplicate, "give one of them another name with AS", "the SELECT returns more than one column named %s", strings.Join(repeated, ", "))
 	case len(untyped) > 0:
 		return refuse(fault.ColumnUntyped, "cast it, such as CAST(NULL AS INTEGER) AS "+untyped[0], "the SELECT gives NULL without a type as %s", strings.Join(untyped, ", "))
+	}
+	if len(unstored) > 0 {
+		return refuse(fault.ColumnType, "cast them to another type in the SELECT, such as VARCHAR", "tables of %s cannot store the type of %s", d.Product, strings.Join(unstored, ", "))
 	}
 	for _, use := range sp.columnUses() {
 		if !seen[strings.ToLower(use.column)] {

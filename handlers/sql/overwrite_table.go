@@ -22,10 +22,14 @@ func (p *planner) overwriteTable() error {
 	p.fence()
 	p.stageSelect()
 	p.lockTarget()
+	number := p.nextRowID()
+	if p.d.Transactional {
+		number = p.rememberRowID()
+	}
 	if !p.d.Recreates {
 		p.addColumns(added)
 	}
-	columns, values := p.newRow(append(identityColumns[:len(identityColumns):len(identityColumns)], updateDate), "", p.nextRowID())
+	columns, values := p.newRow(append(identityColumns[:len(identityColumns):len(identityColumns)], updateDate), "", number)
 	f := frame{Target: p.target, Into: p.target, Stage: p.stage, InsertColumns: columns, InsertValues: values}
 	if p.d.Transactional {
 		p.add(warehouses.Step{Name: "delete the old rows", Purpose: "a DELETE, so that older snapshots keep reading them", SQL: p.render("delete_all", f), Writes: true})
@@ -38,6 +42,9 @@ func (p *planner) overwriteTable() error {
 	}
 	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.stage}), Counts: warehouses.InsertCount})
 	p.targetCount()
+	if p.d.Transactional && p.computesRowID() {
+		p.scratchDropped(p.change)
+	}
 	p.scratchDropped(p.stage)
 	p.plan.Columns = p.keptShape(added)
 	return nil

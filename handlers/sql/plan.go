@@ -144,9 +144,10 @@ func (p *planner) dropLeft() {
 	}
 }
 
-// stored is a column as the target stores it, or as the SELECT returns it when the target does not have it yet.
+// stored is a column as the target stores it, or as the SELECT returns it when the target does not have it yet or is made
+// anew.
 func (p *planner) stored(name string) warehouses.Column {
-	if p.in.table != nil {
+	if p.in.table != nil && p.spec.Action != CreateTable {
 		if c := p.in.table.Column(name); c != nil {
 			return c.Column
 		}
@@ -331,6 +332,16 @@ func (p *planner) nextRowID() warehouses.SQL {
 	return p.render("highest_row_id", frame{Target: p.target}) + " + " + p.d.RowNumber
 }
 
+// rememberRowID keeps the highest number in the target before its rows are deleted, and goes on after it.
+func (p *planner) rememberRowID() warehouses.SQL {
+	if !p.computesRowID() {
+		return p.nextRowID()
+	}
+	p.add(warehouses.Step{Name: "remember the highest ROW_ID", Purpose: "ids of replaced rows are never used again",
+		SQL: p.render("remember_row_id", frame{Target: p.target, Change: p.change})})
+	return p.render("highest_row_id", frame{Target: p.change}) + " + " + p.d.RowNumber
+}
+
 func (p *planner) engineColumn(name string) warehouses.SQL { return p.d.Ident(p.d.FoldName(name)) }
 
 // definitions are the columns of a new table, in their order.
@@ -366,6 +377,12 @@ func (p *planner) ensureSchema() error {
 	if !p.env.CreateSchemas {
 		return p.refuse(fault.SchemaMissing, fmt.Sprintf("run %s, or set warehouse.create_schemas: true", create), "the schema %s does not exist", p.in.target.Schema)
 	}
-	p.add(warehouses.Step{Name: "create the schema", SQL: create})
+	step := warehouses.Step{Name: "create the schema", SQL: create}
+	if p.d.SchemaFirst {
+		step.Purpose = "alone, as the transaction needs it"
+		p.plan.Steps = append(p.plan.Steps, step)
+		return nil
+	}
+	p.add(step)
 	return nil
 }

@@ -32,6 +32,11 @@ func (p *planner) checkShape(action string) ([]warehouses.Column, error) {
 	if !p.spec.Evolve {
 		return nil, nil
 	}
+	for _, c := range added {
+		if p.d.Adds != nil && !p.d.Adds(c.Type) {
+			return nil, p.refuse(fault.NewColumns, "leave it out of the SELECT, or make the table anew", "%s adds no columns of nested types to a table: %s is %s", p.d.Product, c.Name, c.Type.SQL)
+		}
+	}
 	for _, c := range p.in.columns {
 		stored := p.in.table.Column(c.Name)
 		if stored != nil && stored.Type.SQL != c.Type.SQL {

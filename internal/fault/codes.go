@@ -71,6 +71,7 @@ const (
 	ColumnName       Code = "COLUMN_NAME"
 	ColumnDuplicate  Code = "COLUMN_DUPLICATE"
 	ColumnUntyped    Code = "COLUMN_UNTYPED"
+	ColumnType       Code = "COLUMN_TYPE"
 	ColumnMissing    Code = "COLUMN_MISSING"
 	TargetMissing    Code = "TARGET_MISSING"
 	TargetKind       Code = "TARGET_NOT_A_TABLE"
@@ -172,6 +173,7 @@ var specs = []Spec{
 	{ColumnName, 3, false, "the SELECT returns a column whose name would need quoting"},
 	{ColumnDuplicate, 3, false, "the SELECT returns two columns of one name"},
 	{ColumnUntyped, 3, false, "the SELECT returns a NULL without a type"},
+	{ColumnType, 3, false, "the SELECT returns a column of a type that the warehouse's tables cannot store"},
 	{ColumnMissing, 3, false, "a key, compare or order column is not among the SELECT's columns"},
 	{TargetMissing, 1, false, "the action needs an existing target"},
 	{TargetKind, 1, false, "the target is a view or another thing that cannot be written as a table"},

@@ -120,8 +120,8 @@ func (w *warehouse) Session(ctx context.Context) (warehouses.Session, error) {
 		w.release()
 		return nil, unreachable(w.options.Path, err)
 	}
-	s := &session{w: w, conn: conn}
-	if s.facts, err = w.learn(ctx, s); err != nil {
+	s := &session{&Session{Conn: conn, Classify: classify, Released: w.release}}
+	if s.Learned, err = w.learn(ctx, s); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -242,7 +242,7 @@ func (w *warehouse) learn(ctx context.Context, s *session) (warehouses.Facts, er
 	}
 	var f warehouses.Facts
 	if err := s.row(ctx, "SELECT current_database(), session_user, version()").Scan(&f.Database, &f.User, &f.Version); err != nil {
-		return f, s.failed(ctx, err)
+		return f, s.Failed(ctx, err)
 	}
 	info, err := os.Stat(w.options.Path)
 	if err != nil {

@@ -19,30 +19,36 @@ import (
 	"github.com/etl-craft/etl-craft/warehouses"
 )
 
-type session struct {
-	w     *warehouse
-	conn  *sql.Conn
-	facts warehouses.Facts
-	open  bool // a transaction
-	done  bool
+// Session is one connection to an instance of DuckDB, whatever it keeps its tables in: all of a warehouses.Session but what
+// it reads from a catalog.
+type Session struct {
+	Conn    *sql.Conn
+	Learned warehouses.Facts
+	// Classify gives an error that DuckDB reports its code, where that is not STATEMENT_FAILED.
+	Classify func(from *duckdb.Error, to *fault.Error)
+	Released func() // is called once when the connection has been given back
+
+	open bool // a transaction
+	done bool
 }
 
-func (s *session) Facts() warehouses.Facts { return s.facts }
+// Facts implements warehouses.Session.
+func (s *Session) Facts() warehouses.Facts { return s.Learned }
 
-func (s *session) exec(ctx context.Context, statement warehouses.SQL) (sql.Result, error) {
-	return s.conn.ExecContext(ctx, warehouses.Marked(ctx, statement))
+func (s *Session) exec(ctx context.Context, statement warehouses.SQL) (sql.Result, error) {
+	return s.Conn.ExecContext(ctx, warehouses.Marked(ctx, statement))
 }
 
-func (s *session) row(ctx context.Context, query warehouses.SQL, args ...any) *sql.Row {
-	return s.conn.QueryRowContext(ctx, warehouses.Marked(ctx, query), args...)
+func (s *Session) row(ctx context.Context, query warehouses.SQL, args ...any) *sql.Row {
+	return s.Conn.QueryRowContext(ctx, warehouses.Marked(ctx, query), args...)
 }
 
 // Confirm uses DuckDB's own serializer of statements, which takes nothing but SELECTs and counts them.
-func (s *session) Confirm(ctx context.Context, text warehouses.SQL) error {
+func (s *Session) Confirm(ctx context.Context, text warehouses.SQL) error {
 	var answer string
 	query := "SELECT CAST(json_serialize_sql(" + Dialect.Text(string(text)) + ") AS VARCHAR)"
 	if err := s.row(ctx, query).Scan(&answer); err != nil {
-		return s.failed(ctx, err)
+		return s.Failed(ctx, err)
 	}
 	var parsed struct {
 		Error      bool              `json:"error"`
@@ -61,7 +67,8 @@ func (s *session) Confirm(ctx context.Context, text warehouses.SQL) error {
 	return nil
 }
 
-func (s *session) Describe(ctx context.Context, query warehouses.SQL) ([]warehouses.Column, error) {
+// Describe implements warehouses.Session.
+func (s *Session) Describe(ctx context.Context, query warehouses.SQL) ([]warehouses.Column, error) {
 	described, err := s.Rows(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+query+"\n)", math.MaxInt)
 	if err != nil {
 		return nil, err
@@ -83,7 +90,7 @@ var literalNull = regexp.MustCompile(`(?i)null|\[|list`)
 
 // markUntyped finds the NULLs without a type, of which DESCRIBE says INTEGER. typeof does not, and the join on false reads
 // no rows.
-func (s *session) markUntyped(ctx context.Context, query warehouses.SQL, columns []warehouses.Column) error {
+func (s *Session) markUntyped(ctx context.Context, query warehouses.SQL, columns []warehouses.Column) error {
 	names, types := make([]warehouses.SQL, len(columns)), make([]warehouses.SQL, len(columns))
 	for i := range columns {
 		names[i] = warehouses.SQL(fmt.Sprintf("c%d", i))
@@ -102,97 +109,23 @@ func (s *session) markUntyped(ctx context.Context, query warehouses.SQL, columns
 // untyped is how DuckDB prints the type of a NULL that has none.
 const untyped = `"NULL"`
 
-var nextval = regexp.MustCompile(`^nextval\('(.+)'\)$`)
-
-// Table asks for the one table. The catalog's table functions would list every column of every database first.
-func (s *session) Table(ctx context.Context, name warehouses.QualifiedName) (*warehouses.Table, error) {
-	t := &warehouses.Table{Name: name, Kind: "table", Format: warehouses.FormatNative}
-	rows, err := s.Rows(ctx, "SELECT name, type, \"notnull\", dflt_value FROM pragma_table_info("+Dialect.Text(string(Dialect.Table(name)))+")", math.MaxInt)
-	var missing *duckdb.Error
-	if errors.As(err, &missing) && missing.Type == duckdb.ErrorTypeCatalog {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	onlyTablesHave := false
-	for _, r := range rows {
-		c := warehouses.TableColumn{Column: warehouses.Column{Name: r[0], Type: parseType(r[1])}, NotNull: r[2] == "true", HasDefault: r[3] != "NULL"}
-		if m := nextval.FindStringSubmatch(r[3]); m != nil {
-			c.Generator = warehouses.SQL(strings.ReplaceAll(m[1], "''", "'"))
-		}
-		onlyTablesHave = onlyTablesHave || c.NotNull || c.HasDefault
-		t.Columns = append(t.Columns, c)
-	}
-	if onlyTablesHave {
-		return t, nil
-	}
-	views, err := s.Rows(ctx, "SELECT view_name FROM duckdb_views() WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(view_name) = lower($3)", 1, name.Database, name.Schema, name.Table)
-	if len(views) > 0 {
-		t.Kind = "view"
-	}
-	return t, err
-}
-
-const lostQuery = `
-SELECT 'index ' || index_name FROM duckdb_indexes() WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)
-UNION ALL
-SELECT 'constraint ' || constraint_text FROM duckdb_constraints()
-WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3) AND constraint_type <> 'NOT NULL'
-UNION ALL
-SELECT 'comment of ' || column_name FROM duckdb_columns()
-WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3) AND comment IS NOT NULL`
-
-const commentQuery = `
-SELECT comment FROM duckdb_tables()
-WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3) AND comment IS NOT NULL`
-
-func (s *session) Replacement(ctx context.Context, t *warehouses.Table) (*warehouses.Replacement, error) {
-	r := &warehouses.Replacement{}
-	for _, c := range t.Columns {
-		if c.HasDefault && c.Generator == "" {
-			r.Lost = append(r.Lost, "default of "+c.Name)
-		}
-		if c.NotNull {
-			r.Lost = append(r.Lost, "NOT NULL of "+c.Name)
-		}
-	}
-	of := []any{t.Name.Database, t.Name.Schema, t.Name.Table}
-	lost, err := s.Rows(ctx, lostQuery, math.MaxInt, of...)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range lost {
-		r.Lost = append(r.Lost, l[0])
-	}
-	comment, err := s.Rows(ctx, commentQuery, 1, of...)
-	if len(comment) > 0 {
-		r.Carry = []warehouses.SQL{"COMMENT ON TABLE " + Dialect.Table(t.Name) + " IS " + Dialect.Text(comment[0][0])}
-	}
-	return r, err
-}
-
-func (s *session) SchemaExists(ctx context.Context, name warehouses.QualifiedName) (bool, error) {
-	var n int
-	err := s.row(ctx, "SELECT count(*) FROM duckdb_schemas() WHERE database_name = $1 AND lower(schema_name) = lower($2)", name.Database, name.Schema).Scan(&n)
-	return n > 0, s.failed(ctx, err)
-}
-
-func (s *session) Begin(ctx context.Context) error {
+// Begin implements warehouses.Session.
+func (s *Session) Begin(ctx context.Context) error {
 	_, err := s.exec(ctx, "BEGIN TRANSACTION")
 	s.open = err == nil
-	return s.failed(ctx, err)
+	return s.Failed(ctx, err)
 }
 
 // Commit must follow only statements that all succeeded: DuckDB answers a COMMIT after a runtime error with success,
 // although it has rolled back.
-func (s *session) Commit(ctx context.Context) error {
+func (s *Session) Commit(ctx context.Context) error {
 	_, err := s.exec(ctx, "COMMIT")
 	s.open = err != nil
-	return s.failed(ctx, err)
+	return s.Failed(ctx, err)
 }
 
-func (s *session) Rollback() error {
+// Rollback implements warehouses.Session.
+func (s *Session) Rollback() error {
 	if !s.open {
 		return nil
 	}
@@ -205,10 +138,11 @@ func (s *session) Rollback() error {
 	return err
 }
 
-func (s *session) Exec(ctx context.Context, statement warehouses.SQL) (int64, error) {
+// Exec implements warehouses.Session.
+func (s *Session) Exec(ctx context.Context, statement warehouses.SQL) (int64, error) {
 	res, err := s.exec(ctx, statement)
 	if err != nil {
-		return 0, s.failed(ctx, err)
+		return 0, s.Failed(ctx, err)
 	}
 	if !countsRows.MatchString(string(statement)) {
 		return -1, nil
@@ -219,10 +153,11 @@ func (s *session) Exec(ctx context.Context, statement warehouses.SQL) (int64, er
 
 var countsRows = regexp.MustCompile(`^(INSERT|UPDATE|DELETE)\s`)
 
-func (s *session) Int(ctx context.Context, query warehouses.SQL) (int64, error) {
+// Int implements warehouses.Session.
+func (s *Session) Int(ctx context.Context, query warehouses.SQL) (int64, error) {
 	var v any
 	if err := s.row(ctx, query).Scan(&v); err != nil {
-		return 0, s.failed(ctx, err)
+		return 0, s.Failed(ctx, err)
 	}
 	if v == nil {
 		return 0, nil
@@ -236,10 +171,11 @@ func (s *session) Int(ctx context.Context, query warehouses.SQL) (int64, error) 
 	return 0, fmt.Errorf("the query returned %T, not a number", v)
 }
 
-func (s *session) Rows(ctx context.Context, query warehouses.SQL, limit int, args ...any) ([][]string, error) {
-	rows, err := s.conn.QueryContext(ctx, warehouses.Marked(ctx, query), args...)
+// Rows implements warehouses.Session.
+func (s *Session) Rows(ctx context.Context, query warehouses.SQL, limit int, args ...any) ([][]string, error) {
+	rows, err := s.Conn.QueryContext(ctx, warehouses.Marked(ctx, query), args...)
 	if err != nil {
-		return nil, s.failed(ctx, err)
+		return nil, s.Failed(ctx, err)
 	}
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.ColumnTypes()
@@ -262,7 +198,7 @@ func (s *session) Rows(ctx context.Context, query warehouses.SQL, limit int, arg
 		}
 		out = append(out, texts)
 	}
-	return out, s.failed(ctx, rows.Err())
+	return out, s.Failed(ctx, rows.Err())
 }
 
 func valueText(v any, typ string) string {
@@ -278,18 +214,19 @@ func valueText(v any, typ string) string {
 	return fmt.Sprint(v)
 }
 
-func (s *session) Close() error {
+// Close implements warehouses.Session.
+func (s *Session) Close() error {
 	if s.done {
 		return nil
 	}
 	s.done = true
-	err := errors.Join(s.Rollback(), s.conn.Close())
-	s.w.release()
+	err := errors.Join(s.Rollback(), s.Conn.Close())
+	s.Released()
 	return err
 }
 
-// failed turns a driver's error into one with a code. DuckDB's text begins with its class of error.
-func (s *session) failed(ctx context.Context, err error) error {
+// Failed turns a driver's error into one with a code. DuckDB's text begins with its class of error.
+func (s *Session) Failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -298,8 +235,8 @@ func (s *session) failed(ctx context.Context, err error) error {
 	}
 	e := &fault.Error{Code: fault.StatementFailed, Message: firstLine(err), Hint: suggestion(err), Err: err}
 	var d *duckdb.Error
-	if errors.As(err, &d) && d.Type == duckdb.ErrorTypeTransaction {
-		e.Code, e.Retryable = fault.WriteConflict, true
+	if errors.As(err, &d) {
+		s.Classify(d, e)
 	}
 	return e
 }

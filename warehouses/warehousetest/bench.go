@@ -63,14 +63,32 @@ func newBench(t *testing.T, env *handlers.Env, backend Backend) *bench {
 			t.Log("history:\n" + strings.Join(b.history, "\n"))
 		}
 		b.checkScratch()
-		if _, err := b.session.Exec(context.Background(), warehouses.SQL("DROP SCHEMA "+b.schema+" CASCADE")); err != nil {
-			t.Error(err)
-		}
+		b.dropSchema(b.schema)
 		if err := b.session.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return b
+}
+
+// dropSchema drops a schema and all tables in it.
+func (b *bench) dropSchema(name string) {
+	statements := []string{"DROP SCHEMA " + name + " CASCADE"}
+	if b.backend.NoCascade {
+		tables, err := b.session.Rows(context.Background(), warehouses.SQL("SELECT table_name FROM information_schema.tables WHERE table_schema = '"+name+"'"), 100)
+		if err != nil {
+			b.Error(err)
+		}
+		statements = []string{"DROP SCHEMA " + name}
+		for _, t := range tables {
+			statements = append([]string{"DROP TABLE IF EXISTS " + name + "." + b.ident(t[0])}, statements...)
+		}
+	}
+	for _, s := range statements {
+		if _, err := b.session.Exec(context.Background(), warehouses.SQL(s)); err != nil {
+			b.Error(err)
+		}
+	}
 }
 
 // checkScratch finds scratch tables that were left behind.
@@ -398,6 +416,9 @@ func (b *bench) insert(rows ...Row) {
 		if b.numbersRows() {
 			b.outsiders++
 			names, values = append(names, b.ident("row_id")), append(values, fmt.Sprint(1_000_000+b.outsiders))
+		}
+		if b.env.Dialect.ComputesRowID {
+			names, values = append(names, b.ident("row_id")), append(values, "(SELECT coalesce(max("+b.ident("row_id")+"), 0) + 1 FROM "+b.target()+")")
 		}
 		b.exec("INSERT INTO " + b.target() + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")")
 		b.oracle.Table.Rows = append(b.oracle.Table.Rows, r)

@@ -200,7 +200,7 @@ func missingSchema(b *bench) {
 	if n := b.value("SELECT count(*) FROM " + missing + ".t"); n != "1" {
 		b.Errorf("%s row(s)", n)
 	}
-	b.exec("DROP SCHEMA " + missing + " CASCADE")
+	b.dropSchema(missing)
 }
 
 func foreignTarget(b *bench) {

@@ -32,6 +32,9 @@ type Backend struct {
 	HashTypes map[string]string
 	// Sequences is how many random sequences are enough where each takes long; 0 is the flag's number.
 	Sequences int
+	NoViews   bool // the warehouse has none
+	NoCascade bool // a schema is dropped only when it is empty
+	OneCase   bool // names of tables and schemas are found only as they were written
 	// Failing is a SELECT of one column "id" that is only found to fail while it runs.
 	Failing string
 	// OtherTypes are columns of the warehouse's own types, as they stand in a SELECT: arrays, JSON and the like.
@@ -54,6 +57,7 @@ func Run(t *testing.T, b Backend) {
 	for _, c := range directed {
 		t.Run(c.name, func(t *testing.T) { c.test(newBench(t, env, b)) })
 	}
+	t.Run("readers", func(t *testing.T) { readers(t, env, b) })
 	t.Run("hash_values", func(t *testing.T) { hashValues(t, env, b) })
 	t.Run("sequences", func(t *testing.T) { randomSequences(t, env, b) })
 }
