@@ -26,6 +26,7 @@ import (
 	"github.com/etl-craft/etl-craft/warehouses"
 	"github.com/etl-craft/etl-craft/warehouses/duckdb"
 	"github.com/etl-craft/etl-craft/warehouses/postgres"
+	"github.com/etl-craft/etl-craft/warehouses/snowflake"
 )
 
 // allHandlers are the kinds of tasks that exist.
@@ -189,8 +190,11 @@ func engineServer(cfg *config.Config) storepostgres.Config {
 
 // databaseOf is the database of the configured warehouse, as its statements name it.
 func databaseOf(cfg *config.Config) string {
-	if cfg.Warehouse.Type == config.DuckDB {
+	switch cfg.Warehouse.Type {
+	case config.DuckDB:
 		return duckdb.Database(cfg.Warehouse.Path)
+	case config.Snowflake:
+		return snowflake.Database(cfg.Warehouse.Database)
 	}
 	return cfg.Warehouse.DatabaseName()
 }
@@ -212,11 +216,19 @@ func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, fun
 				SSLMode: w.SSLMode, SSLRootCert: w.SSLRootCert, SSLCert: w.SSLCert, SSLKey: w.SSLKey,
 			})
 		}, nil
+	case w.Type == config.Snowflake:
+		return snowflake.Dialect, func(context.Context) (warehouses.Warehouse, error) {
+			return snowflake.Open(snowflake.Options{
+				Account: w.Account, User: w.User, Database: w.Database, Schema: w.Schema, Warehouse: w.Warehouse, Role: w.Role,
+				Password: w.Password, Token: w.Token, PrivateKeyFile: w.PrivateKeyFile, PrivateKeyPassphrase: w.PrivateKeyPassphrase,
+				Authenticator: w.Authenticator,
+			})
+		}, nil
 	}
 	what := "warehouse.type " + w.Type
 	if w.Type == config.DuckDB {
 		what += " with table_format iceberg"
 	}
 	return nil, nil, fault.New(fault.ConfigInvalid, "%s is not available in this etl-craft", what).
-		WithHint("available are duckdb with native tables, and postgres")
+		WithHint("available are duckdb with native tables, postgres and snowflake")
 }
