@@ -97,7 +97,7 @@ func (s *session) failed(ctx context.Context, err error) error {
 		e.Hint = "check warehouse.warehouse, and that the role may use it"
 	case server.Number == statementTimeout:
 		e.Hint = "raise STATEMENT_TIMEOUT_IN_SECONDS of the user or of the virtual warehouse"
-	case server.QueryID != "":
+	case server.QueryID != "" && server.QueryID != "-1":
 		e.Hint = "query id " + server.QueryID
 	}
 	return e

@@ -211,10 +211,10 @@ func (s *session) Replacement(ctx context.Context, t *warehouses.Table) (*wareho
 	if t.Format == warehouses.FormatIceberg {
 		r.Options += tableOptions(Dialect, warehouses.Storage{Format: t.Format})
 	}
+	r.Options += "\n  COPY GRANTS"
 	if comment := shown["comment"]; set(comment) {
 		r.Options += "\n  COMMENT = " + Dialect.Text(comment)
 	}
-	r.Options += "\n  COPY GRANTS"
 	if shown["kind"] == "TRANSIENT" {
 		r.Lost = append(r.Lost, "TRANSIENT, unless the schema is")
 	}

@@ -41,7 +41,7 @@ func (s *session) learn(ctx context.Context) error {
 	}
 	r := rows[0]
 	s.id = r[0]
-	s.facts = warehouses.Facts{Identity: "snowflake:" + r[1] + "-" + r[2], Database: r[3], User: r[5], Version: r[6]}
+	s.facts = warehouses.Facts{Identity: "snowflake:" + r[1] + "-" + r[2], Database: r[3], Schema: r[4], User: r[5], Version: r[6]}
 	switch {
 	case r[3] == "NULL":
 		return fault.New(fault.ConfigInvalid, "the database %s does not exist, or the role may not use it", s.w.config.Database).WithHint("check warehouse.database and warehouse.role")

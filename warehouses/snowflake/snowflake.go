@@ -34,7 +34,7 @@ type Options struct {
 	PrivateKeyPassphrase string
 	Authenticator        string
 
-	// DSN is the driver's own form of all that, for tests. Database replaces the one it names.
+	// DSN is the driver's own form of all that, for tests. Database and Schema replace those that it names.
 	DSN string
 }
 
@@ -111,7 +111,7 @@ func (o Options) config() (*gosnowflake.Config, error) {
 			return nil, fault.New(fault.ConfigInvalid, "the DSN of the Snowflake warehouse cannot be used") // the error may hold the password
 		}
 		if o.Database != "" {
-			config.Database = o.Database
+			config.Database, config.Schema = o.Database, o.Schema
 		}
 		return config, nil
 	}
