@@ -17,6 +17,7 @@ type Warehouse interface {
 type Facts struct {
 	Identity string // the same for every address of one database, another for every other database
 	Database string // default database of two-part names
+	Schema   string // of names without one, where CREATE SCHEMA changes that; "" elsewhere
 	User     string // session user, stamped as CREATED_BY and UPDATED_BY
 	Version  string
 }

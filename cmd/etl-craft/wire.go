@@ -28,6 +28,7 @@ import (
 	"github.com/etl-craft/etl-craft/warehouses/duckdb"
 	"github.com/etl-craft/etl-craft/warehouses/duckdbiceberg"
 	"github.com/etl-craft/etl-craft/warehouses/postgres"
+	"github.com/etl-craft/etl-craft/warehouses/snowflake"
 	"github.com/etl-craft/etl-craft/warehouses/trino"
 )
 
@@ -198,6 +199,8 @@ func databaseOf(cfg *config.Config) string {
 		return w.Catalog
 	case w.Type == config.DuckDB:
 		return duckdb.Database(w.Path)
+	case w.Type == config.Snowflake:
+		return snowflake.Database(w.Database)
 	}
 	return w.DatabaseName()
 }
@@ -238,7 +241,15 @@ func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, fun
 				Host: w.Host, HTTPPath: w.HTTPPath, Catalog: w.Catalog, Schema: w.Schema, Token: w.Token, ClientID: w.ClientID, ClientSecret: w.ClientSecret,
 			})
 		}, nil
+	case w.Type == config.Snowflake:
+		return snowflake.Dialect, func(context.Context) (warehouses.Warehouse, error) {
+			return snowflake.Open(snowflake.Options{
+				Account: w.Account, User: w.User, Database: w.Database, Schema: w.Schema, Warehouse: w.Warehouse, Role: w.Role,
+				Password: w.Password, Token: w.Token, PrivateKeyFile: w.PrivateKeyFile, PrivateKeyPassphrase: w.PrivateKeyPassphrase,
+				Authenticator: w.Authenticator,
+			})
+		}, nil
 	}
 	return nil, nil, fault.New(fault.ConfigInvalid, "warehouse.type %s is not available in this etl-craft", w.Type).
-		WithHint("available are duckdb, postgres, trino and databricks")
+		WithHint("available are duckdb, postgres, trino, databricks and snowflake")
 }

@@ -368,6 +368,9 @@ func (s *sequence) again(q Request) {
 	var sum Counts
 	for range 1 + s.IntN(2) {
 		lost := s.chance(50)
+		if q.Evolve && !s.env.Dialect.Transactional {
+			lost = false // the columns are there before what the attempt is lost with
+		}
 		if lost {
 			got := s.attempt(q, s.params(q), earlier, true)
 			if got.err == nil && got.attempt.Phase == "COMMITTING" {
