@@ -11,9 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/warehouses"
+	"github.com/etl-craft/etl-craft/warehouses/databricks"
+	"github.com/etl-craft/etl-craft/warehouses/duckdbiceberg"
 	"github.com/etl-craft/etl-craft/warehouses/trino"
 )
+
+// farPatience is for statements that take seconds each, of several tests at once.
+const farPatience = 4 * time.Minute
 
 // far is a schema of a test's own in a warehouse of which there is one server for all tests. The Engine DB beside it is a
 // SQLite file.
@@ -43,6 +49,35 @@ var farServers = []farServer{
 		o := trino.Options{Host: u.Hostname(), Port: port, User: u.User.Username(), Catalog: u.Query().Get("catalog")}
 		w, err := trino.Open(o)
 		return w, fmt.Sprintf("type: trino, host: %s, port: %d, catalog: %s, user: %s", o.Host, o.Port, o.Catalog, o.User), err
+	}},
+	{"databricks", "ETL_CRAFT_TEST_DATABRICKS", func(address string) (warehouses.Warehouse, string, error) {
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, "", err
+		}
+		o, err := databricks.ParseAddress(address)
+		if err != nil {
+			return nil, "", err
+		}
+		w, err := databricks.Open(o)
+		return w, fmt.Sprintf("type: databricks, host: %q, http_path: %s, catalog: %s, token: %s", u.Scheme+"://"+u.Host, o.HTTPPath, o.Catalog, o.Token), err
+	}},
+	{"iceberg", "ETL_CRAFT_TEST_ICEBERG", func(address string) (warehouses.Warehouse, string, error) {
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, "", err
+		}
+		q := u.Query()
+		u.RawQuery = ""
+		o := duckdbiceberg.Options{
+			CatalogURI: u.String(), Warehouse: q.Get("warehouse"), Catalog: "lake", ClientID: q.Get("client_id"), ClientSecret: q.Get("client_secret"),
+			S3Endpoint: q.Get("s3_endpoint"), S3Region: q.Get("s3_region"), S3URLStyle: "path", S3KeyID: q.Get("s3_key_id"), S3Secret: q.Get("s3_secret"),
+			ExtensionDir: q.Get("extension_dir"),
+		}
+		w, err := duckdbiceberg.Open(o)
+		return w, fmt.Sprintf("type: duckdb, table_format: iceberg, catalog_uri: %q, warehouse: %s, catalog: lake, client_id: %s, client_secret: %s, s3_endpoint: %q, "+
+			"s3_region: %s, s3_url_style: path, s3_use_ssl: false, s3_key_id: %s, s3_secret: %s, extension_dir: %q",
+			o.CatalogURI, o.Warehouse, o.ClientID, o.ClientSecret, o.S3Endpoint, o.S3Region, o.S3KeyID, o.S3Secret, o.ExtensionDir), err
 	}},
 }
 
@@ -98,7 +133,7 @@ func (f *far) fill(t *testing.T, n int, mark string) {
 
 func (f *far) use(t *testing.T, do func(ctx context.Context, s warehouses.Session)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), farPatience)
 	defer cancel()
 	s, err := f.warehouse.Session(ctx)
 	if err != nil {
@@ -222,21 +257,10 @@ func rank(rows [][]string, column int) {
 func (server farServer) project(t *testing.T, s scenario) project {
 	t.Helper()
 	f := server.schema(t)
-	dir := t.TempDir()
-	p := project{dir: dir, on: system{name: server.name, engine: "sqlite", warehouse: server.name}, far: f}
-	p.engine = address{driver: "sqlite", at: dir + "/engine.db"}
-	p.configure(t, settings{})
-	here := strings.NewReplacer("t.target", f.schema+".target", "t.after", f.schema+".after", "raw.rows", f.schema+".source", "raw.gone", f.schema+".gone")
-	for code, tasks := range map[string]string{"PREPARE": s.prepare, "ACT": s.task + `
+	p := server.pipelines(t, f, map[string]string{"PREPARE": s.prepare, "ACT": s.task + `
   - task: after
     depends_on: [{task: act, on: ` + s.dependency() + `}]
-    params: {SQL_ACTION: CREATE_TABLE, TARGET_OBJECT: t.after, SOURCE_SQL: SELECT 1 AS one}`} {
-		if tasks != "" {
-			p.write(t, "pipelines/"+code+".yml", "pipeline: "+code+"\nname: "+strings.ToLower(code)+"\nrefresh_type: INCREMENTAL\ntasks:"+here.Replace(tasks)+"\n")
-		}
-	}
-	p.etl(t, "migrate")
-	p.etl(t, "apply")
+    params: {SQL_ACTION: CREATE_TABLE, TARGET_OBJECT: t.after, SOURCE_SQL: SELECT 1 AS one}`})
 	if s.prepare != "" {
 		p.etl(t, "run", "--pipeline", "PREPARE")
 	}
@@ -244,6 +268,24 @@ func (server farServer) project(t *testing.T, s scenario) project {
 		f.exec(t, "DROP TABLE "+f.schema+".source")
 		f.fill(t, 13, "!")
 	}
+	return p
+}
+
+// pipelines makes a project of these pipelines, whose tables are in the schema.
+func (server farServer) pipelines(t *testing.T, f *far, pipelines map[string]string) project {
+	t.Helper()
+	dir := t.TempDir()
+	p := project{dir: dir, on: system{name: server.name, engine: "sqlite", warehouse: server.name}, far: f}
+	p.engine = address{driver: "sqlite", at: dir + "/engine.db"}
+	p.configure(t, settings{})
+	here := strings.NewReplacer("t.target", f.schema+".target", "t.after", f.schema+".after", "raw.rows", f.schema+".source", "raw.gone", f.schema+".gone")
+	for code, tasks := range pipelines {
+		if tasks != "" {
+			p.write(t, "pipelines/"+code+".yml", "pipeline: "+code+"\nname: "+strings.ToLower(code)+"\nrefresh_type: INCREMENTAL\ntasks:"+here.Replace(tasks)+"\n")
+		}
+	}
+	p.etl(t, "migrate")
+	p.etl(t, "apply")
 	return p
 }
 
@@ -284,4 +326,88 @@ func TestKilledAnywhereFar(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestTwoProcessesAndAnOutsideWriter lets two processes merge and append to the same targets while a session that is not
+// etl-craft's inserts and updates rows of the merged one. Nothing is doubled, and nothing is lost.
+func TestTwoProcessesAndAnOutsideWriter(t *testing.T) {
+	t.Parallel()
+	onFar(t, func(t *testing.T, server farServer) {
+		const rounds = 3
+		tasks := func(by string) string {
+			return `
+  - task: merge
+    params: {RETRIES: 5, RETRY_DELAY_SECONDS: 1, SQL_ACTION: SCD2_MERGE, TARGET_OBJECT: t.target, SOURCE_SQL: "SELECT id, concat('` + by + `', CAST($$task_run_id AS VARCHAR(20))) AS name, day FROM raw.rows", TASK_RUN_ID_SUBSTITUTION: true` + merge + `}
+  - task: append
+    params: {RETRIES: 5, RETRY_DELAY_SECONDS: 1, SQL_ACTION: APPEND_TABLE, TARGET_OBJECT: t.after, SOURCE_SQL: "SELECT id, name, day FROM raw.rows"}`
+		}
+		p := server.pipelines(t, server.schema(t), map[string]string{"A": tasks("A"), "B": tasks("B"), "PREPARE": prepared("SCD2_MERGE", merge) + `
+  - task: after
+    params: {SQL_ACTION: SETUP_TABLE, TARGET_OBJECT: t.after, SETUP_FOR: APPEND_TABLE, SOURCE_SQL: "SELECT id, name, day FROM raw.rows"}`})
+		p.etl(t, "run", "--pipeline", "PREPARE")
+
+		outside := p.far.writeOutside(t)
+		for range rounds {
+			a, b := p.start(t, "", "run", "--pipeline", "A"), p.start(t, "", "run", "--pipeline", "B")
+			a.succeed()
+			b.succeed()
+		}
+		inserted, last := outside()
+
+		p.far.use(t, func(ctx context.Context, s warehouses.Session) {
+			count := func(what string, want int, from string) {
+				t.Helper()
+				n, err := s.Int(ctx, warehouses.SQL(strings.ReplaceAll("SELECT count(*) FROM "+from, "t.", p.far.schema+".")))
+				if err != nil || n != int64(want) {
+					t.Errorf("%s: %d, want %d, %v", what, n, want, err)
+				}
+			}
+			count("rows that were appended", 2*rounds*10, "t.after")
+			count("versions of the keys", 10+2*rounds*10, "t.target WHERE id < 10")
+			count("active versions", 10, "t.target WHERE id < 10 AND active_flag = 'Y'")
+			count("keys with an active version", 10, "(SELECT DISTINCT id FROM t.target WHERE id < 10 AND active_flag = 'Y') AS k")
+			count("rows from outside", inserted, "t.target WHERE id >= 1000")
+			count("the row that was updated last", 1, fmt.Sprintf("t.target WHERE id = 1000 AND name = 'outside %d'", last))
+		})
+		t.Logf("%d rows were inserted from outside, and %d updates came through", inserted, last)
+	})
+}
+
+// writeOutside inserts rows into the target, and updates the first of them, until the returned function is called, which
+// says how many rows there are and what the last update was.
+func (f *far) writeOutside(t *testing.T) func() (inserted, last int) {
+	t.Helper()
+	stop, done := make(chan struct{}), make(chan [2]int)
+	go func() {
+		var inserted, last int
+		defer func() { done <- [2]int{inserted, last} }()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(2 * time.Second):
+			}
+			statement := fmt.Sprintf("INSERT INTO %s.target (id, name) VALUES (%d, 'outside 0')", f.schema, 1000+inserted)
+			update := inserted > last+1
+			if update {
+				statement = fmt.Sprintf("UPDATE %s.target SET name = 'outside %d' WHERE id = 1000", f.schema, last+1)
+			}
+			f.use(t, func(ctx context.Context, s warehouses.Session) {
+				switch _, err := s.Exec(ctx, warehouses.SQL(statement)); {
+				case fault.Has(err, fault.WriteConflict): // somebody was faster
+				case err != nil:
+					t.Errorf("%s: %v", statement, err)
+				case update:
+					last++
+				default:
+					inserted++
+				}
+			})
+		}
+	}()
+	return func() (int, int) {
+		close(stop)
+		counts := <-done
+		return counts[0], counts[1]
+	}
 }

@@ -59,6 +59,7 @@ type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr output
 	ended          chan struct{}
+	patience       time.Duration
 }
 
 // output is what a process has printed; it can be read while the process runs.
@@ -105,7 +106,10 @@ func (p project) startPasted(t *testing.T, line string) *process {
 
 func (p project) launch(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	r := &process{t: t, cmd: cmd, ended: make(chan struct{})}
+	r := &process{t: t, cmd: cmd, ended: make(chan struct{}), patience: patience}
+	if p.far != nil {
+		r.patience = farPatience
+	}
 	r.cmd.Dir = p.dir
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	if err := r.cmd.Start(); err != nil {
@@ -146,8 +150,8 @@ func (r *process) wait() int {
 	r.t.Helper()
 	select {
 	case <-r.ended:
-	case <-time.After(patience):
-		r.t.Fatalf("still running after %s: %s", patience, r)
+	case <-time.After(r.patience):
+		r.t.Fatalf("still running after %s: %s", r.patience, r)
 	}
 	return r.cmd.ProcessState.ExitCode()
 }
