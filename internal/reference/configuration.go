@@ -8,7 +8,7 @@ import (
 )
 
 func configurationPage() string {
-	p := newPage("Keys of etl-craft.yml", "Keys match ignoring case; an unknown one is refused with file, line, column and the nearest known name. `${NAME}` is an\nenvironment variable or one of `env_file`, `$$` a literal `$`. Relative paths start in the project folder. **Bold** keys\nare needed; postgres does without its bold keys when it has `url`. The file is checked for every kind of warehouse; tasks\nrun on duckdb with native tables and on postgres.")
+	p := newPage("Keys of etl-craft.yml", "Keys match ignoring case; an unknown one is refused with file, line, column and the nearest known name. `${NAME}` is an\nenvironment variable or one of `env_file`, `$$` a literal `$`. Relative paths start in the project folder. **Bold** keys\nare needed; postgres does without its bold keys when it has `url`. What each warehouse can do is on\n[a page of its own](warehouses.md).")
 	var sections []string
 	bySection := map[string][]config.Key{}
 	for _, k := range config.Keys() {
