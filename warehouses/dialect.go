@@ -58,6 +58,7 @@ type Dialect struct {
 	NoAliases                                            bool // UPDATE takes no alias of its table, which qualifies columns by its own name
 
 	Fences       bool // has the statements fence and lock_target
+	Watches      bool // has running_statements: those of a task run that the server still works on
 	IndexesStage bool // has index_stage and analyze_stage: the planner needs them before joined updates
 	Sequences    bool // ROW_ID draws from a sequence of its own: create_sequence and drop_sequence
 	Continues    bool // has continue_generator: a new table's generator goes on where the old one's ended

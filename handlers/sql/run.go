@@ -171,13 +171,39 @@ func (r *run) leftScratch(ctx context.Context) ([]string, error) {
 	return left, nil
 }
 
+// watchPoll is how often a statement that an earlier attempt left is looked after.
+const watchPoll = 500 * time.Millisecond
+
+// awaitStatements waits until the server works on no statement of an earlier attempt of this task run. The process that sent
+// it may be dead, or asleep.
+func (r *run) awaitStatements(ctx context.Context) error {
+	if !r.env.Dialect.Watches || r.a == nil || len(r.a.Earlier) == 0 {
+		return nil
+	}
+	query := r.env.Dialect.Render("running_statements", frame{TaskRunID: warehouses.Int(r.a.TaskRunID)})
+	for told := false; ; told = true {
+		n, err := r.session.Int(ctx, query)
+		if err != nil || n == 0 {
+			return err
+		}
+		if !told {
+			r.log.Info(fmt.Sprintf("waits for %d statement(s) of an earlier attempt, which %s still works on", n, r.env.Dialect.Product))
+		}
+		select {
+		case <-time.After(watchPoll):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // awaitFence waits until no process that has lost the target's lock can still commit. Whatever is read before that, the
 // target's shape as well as the witness of an earlier attempt, may change afterwards. Outside a transaction the fence is
 // free again at once.
 func (r *run) awaitFence(ctx context.Context) error {
 	d := r.env.Dialect
 	if !d.Fences {
-		return nil
+		return r.awaitStatements(ctx)
 	}
 	target := r.sp.Target
 	target.Database = r.session.Facts().Database

@@ -35,6 +35,7 @@ var Dialect = &warehouses.Dialect{
 	ComputesRowID:  true,
 	RowNumber:      "row_number() OVER ()",
 	Recreates:      true,
+	Watches:        true,
 	Defects:        defects,
 	RowID: func(*warehouses.Dialect, warehouses.QualifiedName, warehouses.SQL) warehouses.SQL {
 		return "bigint"

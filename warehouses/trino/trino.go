@@ -36,9 +36,10 @@ const retryTimeout = 15 * time.Second
 
 // warehouse gives every session a connection of its own. A connection is a few headers; the server keeps nothing for it.
 type warehouse struct {
-	place   string // host:port
-	options Options
-	db      *sql.DB
+	place     string // host:port
+	options   Options
+	db        *sql.DB
+	transport *http.Transport
 
 	mu    sync.Mutex
 	facts *warehouses.Facts
@@ -61,15 +62,15 @@ func Open(o Options) (warehouses.Warehouse, error) {
 	if o.Password != "" {
 		address.User = url.UserPassword(o.User, o.Password)
 	}
-	retry := retryTimeout
+	retry, transport := retryTimeout, http.DefaultTransport.(*http.Transport).Clone()
 	connector, err := client.NewConnector(&client.Config{
 		ServerURI: address.String(), Source: "etl-craft", Catalog: o.Catalog, Schema: o.Schema, TimeZone: "UTC", AccessToken: o.AccessToken,
-		RequestRetryTimeout: &retry, HTTPClient: &http.Client{Transport: once{http.DefaultTransport.(*http.Transport).Clone()}},
+		RequestRetryTimeout: &retry, HTTPClient: &http.Client{Transport: once{transport}},
 	})
 	if err != nil {
 		return nil, fault.New(fault.ConfigInvalid, "the address of the Trino warehouse cannot be used: %s", firstLine(withoutURL(err).Error()))
 	}
-	return &warehouse{place: place, options: o, db: sql.OpenDB(connector)}, nil
+	return &warehouse{place: place, options: o, db: sql.OpenDB(connector), transport: transport}, nil
 }
 
 // once keeps the driver from sending a statement again that a gateway may have passed on: it takes the answers 502 and 504
@@ -143,7 +144,11 @@ func (w *warehouse) learn(ctx context.Context, s *session) (warehouses.Facts, er
 	return *w.facts, nil
 }
 
-func (w *warehouse) Close() error { return w.db.Close() }
+func (w *warehouse) Close() error {
+	err := w.db.Close()
+	w.transport.CloseIdleConnections()
+	return err
+}
 
 // unreachable names server and user, never the password.
 func (w *warehouse) unreachable(err error) error {

@@ -191,6 +191,41 @@ func TestCancelledStatementIsGone(t *testing.T) {
 	}
 }
 
+// TestRunningStatements finds what an earlier attempt of the same task run has left in the server, and nothing else.
+func TestRunningStatements(t *testing.T) {
+	c, other := connect(t), connect(t)
+	id := time.Now().UnixNano()
+	running := func(taskRun int64) int64 {
+		t.Helper()
+		n, err := other.Int(warehouses.WithOrigin(t.Context(), 7, taskRun, "inspect"), Dialect.Render("running_statements", struct{ TaskRunID warehouses.SQL }{warehouses.Int(taskRun)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ctx, cancel := context.WithCancel(warehouses.WithOrigin(t.Context(), 7, id, "endless"))
+	done := make(chan error)
+	go func() {
+		_, err := c.Int(ctx, endless)
+		done <- err
+	}()
+	for deadline := time.Now().Add(time.Minute); running(id) != 1; {
+		if time.Now().After(deadline) {
+			t.Fatal("the statement is not found")
+		}
+	}
+	if n := running(id + 1); n != 0 {
+		t.Errorf("%d statements of another task run", n)
+	}
+	cancel()
+	if err := <-done; !fault.Has(err, fault.TaskCancelled) {
+		t.Error(err)
+	}
+	if n := running(id); n != 0 {
+		t.Errorf("%d statements after it was cancelled", n)
+	}
+}
+
 func TestConflictOfWriters(t *testing.T) {
 	c := connect(t)
 	c.exec("CREATE TABLE " + c.schema + ".t AS SELECT CAST(x AS integer) AS id, 0 AS n FROM UNNEST(sequence(1, 1000)) AS s (x)")
