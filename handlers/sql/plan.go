@@ -347,7 +347,11 @@ func (p *planner) ensureSchema() error {
 	if p.in.table != nil || p.in.schema {
 		return nil
 	}
-	create := p.render("create_schema", frame{Schema: p.d.Ident(p.in.target.Schema)})
+	schema := p.d.Ident(p.in.target.Schema)
+	if p.d.NamesDatabase {
+		schema = p.d.Ident(p.in.target.Database) + "." + schema
+	}
+	create := p.render("create_schema", frame{Schema: schema})
 	if !p.env.CreateSchemas {
 		return p.refuse(fault.SchemaMissing, fmt.Sprintf("run %s, or set warehouse.create_schemas: true", create), "the schema %s does not exist", p.in.target.Schema)
 	}
