@@ -117,10 +117,19 @@ var goldenCases = []goldenCase{
 // TestGoldenPlans compares every plan, and every refusal, with the text that was reviewed, and then what the task sends to
 // the warehouse with its plan.
 func TestGoldenPlans(t *testing.T) {
-	for _, on := range backends(t) {
+	all := backends(t)
+	if on, ok := onDatabricks(t); ok {
+		all = append(all, on)
+	}
+	for _, on := range all {
 		for _, c := range goldenCases {
+			if on.runs != nil && !on.runs(c.name) {
+				continue
+			}
 			t.Run(on.name+"/"+c.name, func(t *testing.T) {
-				t.Parallel()
+				if !on.alone {
+					t.Parallel()
+				}
 				b := newBench(t, on)
 				b.exec(rawStatements...)
 				if c.before != nil {

@@ -56,16 +56,20 @@ type bench struct {
 	// same replaces what differs from one server to the next, so that golden files can be compared.
 	same   func(string) string
 	record record
+	own    func(string) string
 }
 
 // backend opens an empty warehouse of its own for a test.
 type backend struct {
-	name string
-	open func(t *testing.T) (w warehouses.Warehouse, same func(string) string, record record)
+	name  string
+	open  func(t *testing.T) (w warehouses.Warehouse, same func(string) string, record record)
+	own   func(statement string) string // a test's statement in the warehouse's words; nil where they are the same
+	runs  func(goldenCase string) bool  // nil where all are run
+	alone bool                          // its tests share schemas, so they run one after the other
 }
 
 func backends(t *testing.T) []backend {
-	all := []backend{{"duckdb", func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
+	all := []backend{{name: "duckdb", open: func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
 		w, err := duckdb.Open(duckdb.Options{Path: filepath.Join(t.TempDir(), "warehouse.duckdb")})
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +85,7 @@ func backends(t *testing.T) []backend {
 		return all
 	}
 	for i, address := range strings.Split(servers, ",") {
-		all = append(all, backend{fmt.Sprintf("postgres%d", i+1), func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
+		all = append(all, backend{name: fmt.Sprintf("postgres%d", i+1), open: func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
 			return openDatabase(t, address)
 		}})
 	}
@@ -138,7 +142,7 @@ func newBench(t *testing.T, on backend) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, records: map[store.TargetName]store.TargetRecord{}, last: 400, same: same, record: record}
+	b := &bench{t: t, records: map[store.TargetName]store.TargetRecord{}, last: 400, same: same, record: record, own: on.own}
 	b.env = &handlers.Env{
 		ProjectDir: t.TempDir(), Dialect: w.Dialect(), Warehouse: w, CountTarget: true, CreateSchemas: true, TableFormat: warehouses.FormatNative, Database: facts.Database,
 		TargetRecord: func(_ context.Context, n store.TargetName) (store.TargetRecord, error) { return b.records[n], nil },
@@ -199,6 +203,9 @@ func (b *bench) exec(statements ...string) {
 	}
 	defer func() { _ = s.Close() }()
 	for _, text := range statements {
+		if b.own != nil {
+			text = b.own(text)
+		}
 		if _, err := s.Exec(context.Background(), warehouses.SQL(text)); err != nil {
 			b.t.Fatalf("%s: %v", text, err)
 		}

@@ -27,6 +27,9 @@ func (p *planner) checkHashTypes() error {
 			continue
 		}
 		as := "VARCHAR"
+		if p.d.TextType != "" {
+			as = string(p.d.TextType)
+		}
 		if t.Kind == warehouses.Float || t.Kind == warehouses.Decimal {
 			as = "DECIMAL(p,s)"
 		}

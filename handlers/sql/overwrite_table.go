@@ -66,7 +66,11 @@ func (p *planner) wholeRow(added []warehouses.Column, columns, values []warehous
 // checkKept refuses to make a table anew that has what the statement for it cannot say.
 func (p *planner) checkKept() error {
 	if kept := p.in.replacement.Kept; len(kept) > 0 {
-		return p.refuse(fault.TargetDependents, "remove it, or use an action that keeps the table, such as APPEND_TABLE or a merge",
+		others := "APPEND_TABLE or a merge"
+		if !p.d.Recreates {
+			others = "OVERWRITE_TABLE"
+		}
+		return p.refuse(fault.TargetDependents, "remove it, or use an action that keeps the table, such as "+others,
 			"%s cannot be made anew in one statement, because that would lose: %s", p.in.target, strings.Join(kept, ", "))
 	}
 	return nil

@@ -76,7 +76,7 @@ func (o *Options) readHost() error {
 }
 
 // maxIdle is how many connections are kept for later sessions. A session leaves nothing behind in its connection.
-const maxIdle = 4
+const maxIdle = 16
 
 // idleTime is well below the time after which the server ends a session that nobody uses.
 const idleTime = 5 * time.Minute
@@ -186,5 +186,17 @@ func (w *warehouse) place() string {
 	return net.JoinHostPort(w.options.Host, strconv.Itoa(w.options.Port))
 }
 
+// closeTime is how long the end of the program waits for the server to end sessions. It ends those that nobody uses anyway.
+const closeTime = 10 * time.Second
+
 // Close ends the connections that sessions have left. Those of open sessions close with them.
-func (w *warehouse) Close() error { return w.db.Close() }
+func (w *warehouse) Close() error {
+	ended := make(chan error, 1)
+	go func() { ended <- w.db.Close() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(closeTime):
+		return nil
+	}
+}

@@ -75,11 +75,14 @@ func retryable(state string) bool {
 	return false
 }
 
-// refused reports whether the server does not know the user. Of that the driver gives nothing but the text.
+// refused reports whether the server does not let the user in. Of that the driver gives nothing but the text.
 func refused(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "HTTP status 401") || strings.Contains(text, "HTTP status 403")
 }
+
+// missing reports whether the connection's catalog or schema is not there. Of that too the driver gives only the text.
+func missing(err error) bool { return strings.Contains(err.Error(), "SQLSTATE: 42") }
 
 var (
 	wrapping = regexp.MustCompile(`^(?s:.*unexpected operation state \w+:|databricks: [a-z ]+:)\s*`)
@@ -115,6 +118,6 @@ func (w *warehouse) unreachable(ctx context.Context, err error) error {
 		reason = f.Message
 	}
 	e := fault.New(fault.WarehouseDown, "no connection to the catalog %s of Databricks at %s: %s", w.options.Catalog, w.place(), reason).WithHint("%s", hint)
-	e.Retryable = !refused(err)
+	e.Retryable = !refused(err) && !missing(err)
 	return e
 }

@@ -8,15 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/etl-craft/etl-craft/warehouses"
 )
-
-// The driver keeps connections to the server, each with two goroutines, for as long as the process runs.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"))
-}
 
 // server is the one that $ETL_CRAFT_TEST_DATABRICKS names.
 func server(t *testing.T) Options {

@@ -224,7 +224,7 @@ func (s *session) Replacement(ctx context.Context, t *warehouses.Table) (*wareho
 	return r, err
 }
 
-// details are the columns of DESCRIBE DETAIL that a table's options are made of.
+// details are what a table's options are made of.
 type details struct {
 	comment, location     string
 	partitions, clustered []string
@@ -232,22 +232,26 @@ type details struct {
 }
 
 func (s *session) details(ctx context.Context, name warehouses.QualifiedName) (details, error) {
-	var found details
+	found := details{properties: map[string]string{}}
 	rows, err := s.Rows(ctx, "DESCRIBE DETAIL "+Dialect.Table(name), 1)
 	if err != nil || len(rows) == 0 {
 		return found, err
 	}
-	// format, id, name, description, location, createdAt, lastModified, partitionColumns, clusteringColumns, numFiles,
-	// sizeInBytes, properties, …
+	// format, id, name, description, location, createdAt, lastModified, partitionColumns, clusteringColumns, …
 	r := rows[0]
-	if len(r) < 12 {
+	if len(r) < 9 {
 		return found, fmt.Errorf("DESCRIBE DETAIL has %d columns", len(r))
 	}
 	if r[3] != "NULL" {
 		found.comment = r[3]
 	}
 	found.location = r[4]
-	return found, errors.Join(unmarshal(r[7], &found.partitions), unmarshal(r[8], &found.clustered), unmarshal(r[11], &found.properties))
+	// It has the properties too, but as a text that not every value can be read from.
+	properties, err := s.Rows(ctx, "SHOW TBLPROPERTIES "+Dialect.Table(name), math.MaxInt)
+	for _, p := range properties {
+		found.properties[p[0]] = p[1]
+	}
+	return found, errors.Join(err, unmarshal(r[7], &found.partitions), unmarshal(r[8], &found.clustered))
 }
 
 func unmarshal(text string, into any) error {

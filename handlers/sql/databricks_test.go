@@ -1,0 +1,151 @@
+package sql
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/etl-craft/etl-craft/warehouses"
+	"github.com/etl-craft/etl-craft/warehouses/databricks"
+)
+
+// onDatabricks is the server that $ETL_CRAFT_TEST_DATABRICKS names. Its plans lie in schemas that all tests share, so they
+// are made one after the other, and a statement takes long there, so they are fewer: what is refused before any statement
+// is refused alike everywhere.
+func onDatabricks(t *testing.T) (backend, bool) {
+	address := os.Getenv("ETL_CRAFT_TEST_DATABRICKS")
+	if address == "" {
+		if os.Getenv("CI") == "true" {
+			t.Error("ETL_CRAFT_TEST_DATABRICKS names no Databricks server")
+		}
+		t.Log("without Databricks: ETL_CRAFT_TEST_DATABRICKS names no server")
+		return backend{}, false
+	}
+	return backend{
+		name:  "databricks",
+		alone: true,
+		open: func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
+			return openDatabricks(t, address)
+		},
+		own: strings.NewReplacer("VARCHAR", "STRING", "it''s", `it\'s`).Replace,
+		runs: func(name string) bool {
+			switch name {
+			case "create_table/loses_index", "overwrite_table/converted", "scd1_merge/rerun", "scd2_merge/rerun":
+				return false
+			}
+			return !strings.Contains(name, "/refused_") || name == "create_table/refused_view" || name == "create_table/refused_missing_source"
+		},
+	}, true
+}
+
+func openDatabricks(t *testing.T, address string) (warehouses.Warehouse, func(string) string, record) {
+	t.Helper()
+	o, err := databricks.ParseAddress(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := newThriftWire(t, address)
+	u, err := url.Parse(through.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Host, o.Port = u.Scheme+"://"+u.Host, 0
+	w, err := databricks.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := func() {
+		w, err := databricks.Open(o)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = w.Close() }()
+		s, err := w.Session(context.Background())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = s.Close() }()
+		for _, schema := range []string{"raw", "sales"} {
+			if _, err := s.Exec(context.Background(), warehouses.SQL("DROP SCHEMA IF EXISTS "+schema+" CASCADE")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	empty()
+	t.Cleanup(empty)
+	return w, func(text string) string { return text }, through.record
+}
+
+// thriftWire stands between the driver and Databricks and keeps the statements that pass.
+type thriftWire struct {
+	server *httptest.Server
+
+	mu         sync.Mutex
+	statements []string
+}
+
+func newThriftWire(t *testing.T, address string) *thriftWire {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: u.Scheme, Host: u.Host})
+	w := &thriftWire{}
+	w.server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		body, err := io.ReadAll(in.Body)
+		if err != nil {
+			return
+		}
+		if text, ok := statementIn(body); ok {
+			w.mu.Lock()
+			w.statements = append(w.statements, text)
+			w.mu.Unlock()
+		}
+		in.Body = io.NopCloser(bytes.NewReader(body))
+		to.ServeHTTP(out, in)
+	}))
+	t.Cleanup(w.server.Close)
+	return w
+}
+
+// statementIn finds the text in a call of ExecuteStatement: the string that is field 2 of its request, behind the structure
+// with the session's handle, whose last field is the version of the protocol.
+func statementIn(body []byte) (string, bool) {
+	if !bytes.Contains(body[:min(len(body), 40)], []byte("ExecuteStatement")) {
+		return "", false
+	}
+	for from := 0; ; {
+		i := bytes.Index(body[from:], []byte{11, 0, 2})
+		if i < 0 || len(body) < from+i+7 {
+			return "", false
+		}
+		from += i + 7
+		length := int(binary.BigEndian.Uint32(body[from-4:]))
+		if from+length < len(body) && body[from-8] == 0 && length > 6 && length != 16 { // the handle's secret has 16 bytes
+			return string(body[from : from+length]), true
+		}
+	}
+}
+
+func (w *thriftWire) record(_ *testing.T, _ warehouses.Warehouse, do func()) []string {
+	w.mu.Lock()
+	w.statements = nil
+	w.mu.Unlock()
+	do()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.statements)
+}
