@@ -367,5 +367,9 @@ func (p *planner) ensureSchema() error {
 		return p.refuse(fault.SchemaMissing, fmt.Sprintf("run %s, or set warehouse.create_schemas: true", create), "the schema %s does not exist", p.in.target.Schema)
 	}
 	p.add(warehouses.Step{Name: "create the schema", SQL: create})
+	if back := p.in.facts.Schema; back != "" {
+		session := warehouses.QualifiedName{Database: p.in.facts.Database, Schema: back}
+		p.add(warehouses.Step{Name: "go back to the session's schema", Purpose: "which the SELECT's names are of", SQL: p.render("use_schema", frame{Schema: p.d.Schema(session)})})
+	}
 	return nil
 }
