@@ -36,12 +36,15 @@ func TestCheckTarget(t *testing.T) {
 				t.Errorf("good table: %s", got)
 			}
 			// Closed versions repeat keys, as they should; to SCD1_MERGE they are rows.
-			if got := check(scd1); !strings.Contains(got, "FAIL TARGET_KEYS_REPEATED") || !strings.Contains(got, "1 merge key(s) (customer_id)") {
+			if got := check(scd1); !strings.Contains(got, "FAIL TARGET_KEYS_REPEATED") || !strings.Contains(strings.ToLower(got), "1 merge key(s) (customer_id)") {
 				t.Errorf("as SCD1: %s", got)
 			}
 			b.exec("INSERT INTO sales.customers (customer_id, active_flag) SELECT customer_id, 'Y' FROM sales.customers WHERE customer_id <> 1 AND active_flag = 'Y'")
 			if got := check(scd2); !strings.Contains(got, "FAIL TARGET_KEYS_REPEATED") || !strings.Contains(got, "2 merge key(s)") {
 				t.Errorf("repeated: %s", got)
+			}
+			if !b.env.Dialect.Transactional {
+				return // it has no indexes
 			}
 			b.exec("DELETE FROM sales.customers", "INSERT INTO sales.customers (customer_id, name, active_flag) SELECT n, repeat('x', 100), 'Y' FROM generate_series(1, 10000) AS s(n)")
 			want := ""

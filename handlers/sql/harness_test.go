@@ -76,6 +76,7 @@ func backends(t *testing.T) []backend {
 		}
 		return w, func(text string) string { return text }, duckdbLog
 	}}}
+	all = append(all, snowflakeBackend(t)...)
 	servers := os.Getenv("ETL_CRAFT_TEST_POSTGRES")
 	if servers == "" {
 		if os.Getenv("CI") == "true" {

@@ -90,7 +90,7 @@ func wantFault(t *testing.T, err error, code fault.Code, words ...string) {
 	}
 	text := err.Error() + " " + fault.As(err).Hint
 	for _, w := range words {
-		if !strings.Contains(text, w) {
+		if !strings.Contains(strings.ToLower(text), strings.ToLower(w)) { // some warehouses fold names to upper case
 			t.Errorf("%q does not say %q", text, w)
 		}
 	}
@@ -129,7 +129,7 @@ func TestRehash(t *testing.T) {
 			_, err = Handler{}.Run(context.Background(), b.env, b.attempt(swapped))
 			wantFault(t, err, fault.HashColumns, "etl-craft rehash --target sales.customers")
 			done, err = b.rehash(true, swapped)
-			if err != nil || done.Rows != 4 || done.Changed != 4 || !done.Record || !slices.Equal(done.Compare, []string{"email", "name"}) {
+			if err != nil || done.Rows != 4 || done.Changed != 4 || !done.Record || strings.ToLower(strings.Join(done.Compare, " ")) != "email name" {
 				t.Fatalf("dry run: %+v %v", done, err)
 			}
 			if diff := cmp.Diff(hashes, b.rows("hash_key", "sales.customers")); diff != "" {

@@ -384,5 +384,9 @@ func (p *planner) ensureSchema() error {
 		return nil
 	}
 	p.add(step)
+	if back := p.in.facts.Schema; back != "" {
+		session := warehouses.QualifiedName{Database: p.in.facts.Database, Schema: back}
+		p.add(warehouses.Step{Name: "go back to the session's schema", Purpose: "which the SELECT's names are of", SQL: p.render("use_schema", frame{Schema: p.d.Schema(session)})})
+	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/snowflakedb/gosnowflake"
@@ -61,6 +62,10 @@ func lost(err error) bool {
 func reason(err error) string {
 	e := serverError(err)
 	if e == nil {
+		var request *url.Error
+		if errors.As(err, &request) {
+			err = request.Err // without the address, which is long and says nothing
+		}
 		return oneLine(err.Error())
 	}
 	message := e.Message

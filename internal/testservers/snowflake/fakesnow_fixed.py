@@ -16,7 +16,7 @@ AUTOINCREMENT: fakesnow makes its sequence in the session's schema, where other 
 Added, as far as etl-craft needs it: SYSTEM$LAST_CHANGE_COMMIT_TIME, a number for each table that grows with each statement that
 writes it; SYSTEM$TYPEOF of a column; CURRENT_ACCOUNT_NAME and its like; IS_ROLE_IN_SESSION; COLLATE 'utf8', which is DuckDB's own
 order; BINARY with a length; TO_VARCHAR of a decimal with a picture that begins with FM; SHOW TABLES and SHOW ICEBERG TABLES with LIKE and IN SCHEMA,
-which know what was created as an Iceberg table.
+which know what was created as an Iceberg table; DROP DATABASE, which does nothing.
 """
 
 import re
@@ -138,6 +138,8 @@ def understood(connection, command):
     start = LEADING.match(command).end()
     if match := SHOW.match(command, start):
         return show(connection, match)
+    if re.match(r"DROP\s+DATABASE\b", command[start:], re.IGNORECASE):
+        return "SELECT 'It stays until the emulator ends.' AS status"
     command = VERSION.sub(lambda m: str(changed.get(full(connection, m[1].replace("''", "'")), 0)), command)
     command = TYPE.sub(typeof, command)
     command = ROLE.sub("TRUE", command)

@@ -1,0 +1,2 @@
+-- DROP_TABLE WAREHOUSE.SALES.ORDERS
+-- note: the target does not exist

@@ -1,0 +1,125 @@
+-- SCD1_MERGE WAREHOUSE.SALES.CUSTOMERS from SOURCE_SQL
+
+-- 1 stage the SELECT
+-- with the types that the target stores
+CREATE TEMP TABLE "etl_stage_<task_run_id>_<token>" AS
+SELECT
+  CAST("CUSTOMER_ID" AS NUMBER(38,0)) AS "CUSTOMER_ID",
+  CAST("NAME" AS VARCHAR) AS "NAME",
+  CAST("EMAIL" AS VARCHAR) AS "EMAIL",
+  CAST("UPDATED_AT" AS TIMESTAMP_NTZ(9)) AS "UPDATED_AT",
+  CAST("SCORE" AS NUMBER(8,3)) AS "SCORE"
+FROM (
+SELECT customer_id, name, email, updated_at, CAST(1.5 AS DECIMAL(8,3)) AS score FROM raw.customers
+) AS etl_source;
+
+-- 2 rows of the SELECT (counts SOURCE_COUNT)
+SELECT count(*) FROM "etl_stage_<task_run_id>_<token>";
+
+-- 3 NULL merge keys (fails when > 0)
+SELECT count(*) FROM "etl_stage_<task_run_id>_<token>"
+WHERE "CUSTOMER_ID" IS NULL;
+
+-- 4 repeated merge keys (fails when > 0)
+SELECT count(*)
+FROM (
+  SELECT "CUSTOMER_ID"
+  FROM "etl_stage_<task_run_id>_<token>"
+  GROUP BY "CUSTOMER_ID"
+  HAVING count(*) > 1
+) AS repeated;
+
+-- 5 add column SCORE
+ALTER TABLE "WAREHOUSE"."SALES"."CUSTOMERS" ADD COLUMN "SCORE" NUMBER(8,3);
+
+-- 6 classify
+-- one row for each new or changed key
+CREATE TEMP TABLE "etl_change_<task_run_id>_<token>" AS
+SELECT
+  s."CUSTOMER_ID",
+  s.etl_hash,
+  count(t."CUSTOMER_ID") AS etl_matched,
+  SYSTEM$LAST_CHANGE_COMMIT_TIME('"WAREHOUSE"."SALES"."CUSTOMERS"') AS etl_version
+FROM (
+  SELECT "CUSTOMER_ID", md5(coalesce('V' || to_varchar(length("NAME")) || ':' || "NAME", 'N') || coalesce('V' || to_varchar(length("EMAIL")) || ':' || "EMAIL", 'N')) AS etl_hash
+  FROM "etl_stage_<task_run_id>_<token>"
+) AS s
+LEFT JOIN "WAREHOUSE"."SALES"."CUSTOMERS" AS t
+  ON t."CUSTOMER_ID" = s."CUSTOMER_ID"
+GROUP BY s."CUSTOMER_ID", s.etl_hash
+HAVING count(t."CUSTOMER_ID") = 0
+  OR boolor_agg(t.hash_key IS DISTINCT FROM s.etl_hash OR t.delete_flag = 'Y');
+
+-- 7 changed rows (counts UPDATE_COUNT)
+SELECT coalesce(sum(etl_matched), 0) FROM "etl_change_<task_run_id>_<token>";
+
+-- 8 new rows (counts INSERT_COUNT)
+SELECT count(*) FROM "etl_change_<task_run_id>_<token>"
+WHERE etl_matched = 0;
+
+-- 9 update changed rows and insert new ones (only if UPDATE_COUNT + INSERT_COUNT > 0)
+-- nothing when the target is no longer as it was classified
+MERGE INTO "WAREHOUSE"."SALES"."CUSTOMERS" AS t
+USING (
+  SELECT
+    s."CUSTOMER_ID", s."NAME", s."EMAIL", s."UPDATED_AT", s."SCORE",
+    c.etl_hash
+  FROM "etl_change_<task_run_id>_<token>" AS c
+  JOIN "etl_stage_<task_run_id>_<token>" AS s
+    ON s."CUSTOMER_ID" = c."CUSTOMER_ID"
+  WHERE c.etl_version IS NOT DISTINCT FROM SYSTEM$LAST_CHANGE_COMMIT_TIME('"WAREHOUSE"."SALES"."CUSTOMERS"')
+) AS s
+ON t."CUSTOMER_ID" = s."CUSTOMER_ID"
+WHEN MATCHED THEN UPDATE SET
+  "NAME" = s."NAME",
+  "EMAIL" = s."EMAIL",
+  "UPDATED_AT" = s."UPDATED_AT",
+  "SCORE" = s."SCORE",
+  "HASH_KEY" = s.etl_hash,
+  "DELETE_FLAG" = 'N',
+  "UPDATE_DATE" = <now>,
+  "UPDATED_BY" = 'duckdb',
+  "PIPELINE_ID" = 3,
+  "PIPELINE_RUN_ID" = <pipeline_run_id>,
+  "TASK_RUN_ID" = <task_run_id>
+WHEN NOT MATCHED THEN INSERT (
+  "CUSTOMER_ID",
+  "NAME",
+  "EMAIL",
+  "UPDATED_AT",
+  "SCORE",
+  "PIPELINE_ID",
+  "PIPELINE_RUN_ID",
+  "TASK_RUN_ID",
+  "HASH_KEY",
+  "CREATE_DATE",
+  "CREATED_BY",
+  "UPDATE_DATE",
+  "UPDATED_BY",
+  "DELETE_FLAG"
+)
+VALUES (
+  s."CUSTOMER_ID",
+  s."NAME",
+  s."EMAIL",
+  s."UPDATED_AT",
+  s."SCORE",
+  3,
+  <pipeline_run_id>,
+  <task_run_id>,
+  s.etl_hash,
+  <now>,
+  'duckdb',
+  <now>,
+  'duckdb',
+  'N'
+);
+
+-- 10 rows in the target (counts TARGET_COUNT)
+SELECT count(*) FROM "WAREHOUSE"."SALES"."CUSTOMERS";
+
+-- 11 drop scratch (always)
+DROP TABLE IF EXISTS "etl_change_<task_run_id>_<token>";
+
+-- 12 drop scratch (always)
+DROP TABLE IF EXISTS "etl_stage_<task_run_id>_<token>";
