@@ -22,16 +22,16 @@ import (
 // onDatabricks is the server that $ETL_CRAFT_TEST_DATABRICKS names. Its plans lie in schemas that all tests share, so they
 // are made one after the other, and a statement takes long there, so they are fewer: what is refused before any statement
 // is refused alike everywhere.
-func onDatabricks(t *testing.T) (backend, bool) {
+func onDatabricks(t *testing.T) []backend {
 	address := os.Getenv("ETL_CRAFT_TEST_DATABRICKS")
 	if address == "" {
 		if os.Getenv("CI") == "true" {
 			t.Error("ETL_CRAFT_TEST_DATABRICKS names no Databricks server")
 		}
 		t.Log("without Databricks: ETL_CRAFT_TEST_DATABRICKS names no server")
-		return backend{}, false
+		return nil
 	}
-	return backend{
+	return []backend{{
 		name:  "databricks",
 		alone: true,
 		open: func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
@@ -45,7 +45,7 @@ func onDatabricks(t *testing.T) (backend, bool) {
 			}
 			return !strings.Contains(name, "/refused_") || name == "create_table/refused_view" || name == "create_table/refused_missing_source"
 		},
-	}, true
+	}}
 }
 
 func openDatabricks(t *testing.T, address string) (warehouses.Warehouse, func(string) string, record) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/etl-craft/etl-craft/locks"
 	"github.com/etl-craft/etl-craft/warehouses"
 	"github.com/etl-craft/etl-craft/warehouses/duckdb"
+	"github.com/etl-craft/etl-craft/warehouses/duckdbiceberg"
 	"github.com/etl-craft/etl-craft/warehouses/postgres"
 )
 
@@ -93,6 +95,78 @@ func backends(t *testing.T) []backend {
 	return all
 }
 
+// hasNo leaves out cases that need what a warehouse does not have.
+func hasNo(cases ...string) func(string) bool {
+	return func(name string) bool { return !slices.Contains(cases, name) }
+}
+
+// inCatalog is the Iceberg catalog of the tests, if there is one. They share it, so that they run one after the other.
+func inCatalog(t *testing.T) []backend {
+	address := os.Getenv("ETL_CRAFT_TEST_ICEBERG")
+	if address == "" {
+		if os.Getenv("CI") == "true" {
+			t.Error("ETL_CRAFT_TEST_ICEBERG names no Iceberg REST catalog")
+		}
+		t.Log("without Iceberg: ETL_CRAFT_TEST_ICEBERG names no catalog")
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	u.RawQuery = ""
+	options := duckdbiceberg.Options{
+		CatalogURI: u.String(), Warehouse: q.Get("warehouse"), Catalog: "lake", ClientID: q.Get("client_id"), ClientSecret: q.Get("client_secret"),
+		S3Endpoint: q.Get("s3_endpoint"), S3Region: q.Get("s3_region"), S3URLStyle: "path", S3KeyID: q.Get("s3_key_id"), S3Secret: q.Get("s3_secret"),
+		ExtensionDir: q.Get("extension_dir"),
+	}
+	return []backend{{name: "duckdb_iceberg", alone: true, runs: hasNo("create_table/loses_index", "create_table/refused_view"), open: func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
+		w, err := duckdbiceberg.Open(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		emptySchemas(t, options)
+		t.Cleanup(func() { emptySchemas(t, options) })
+		return w, func(text string) string { return strings.ReplaceAll(text, "'"+options.ClientID+"'", "'<user>'") }, catalogLog
+	}}}
+}
+
+// emptySchemas drops the schemas that golden plans name.
+func emptySchemas(t *testing.T, o duckdbiceberg.Options) {
+	t.Helper()
+	ctx := context.Background()
+	w, err := duckdbiceberg.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	s, err := w.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	schemas, err := s.Rows(ctx, "SELECT schema_name FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name IN ('raw', 'sales')", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, schema := range schemas {
+		tables, err := s.Rows(ctx, warehouses.SQL("SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = '"+schema[0]+"'"), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		statements := []string{"DROP SCHEMA " + schema[0]}
+		for _, table := range tables {
+			statements = append([]string{"DROP TABLE IF EXISTS " + schema[0] + "." + table[0]}, statements...)
+		}
+		for _, text := range statements {
+			if _, err := s.Exec(ctx, warehouses.SQL(text)); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
 var databases atomic.Int64
 
 // openDatabase makes a database for one test.
@@ -145,7 +219,7 @@ func newBench(t *testing.T, on backend) *bench {
 	}
 	b := &bench{t: t, records: map[store.TargetName]store.TargetRecord{}, last: 400, same: same, record: record, own: on.own}
 	b.env = &handlers.Env{
-		ProjectDir: t.TempDir(), Dialect: w.Dialect(), Warehouse: w, CountTarget: true, CreateSchemas: true, TableFormat: warehouses.FormatNative, Database: facts.Database,
+		ProjectDir: t.TempDir(), Dialect: w.Dialect(), Warehouse: w, CountTarget: true, CreateSchemas: true, TableFormat: w.Dialect().Formats[0], Database: facts.Database,
 		TargetRecord: func(_ context.Context, n store.TargetName) (store.TargetRecord, error) { return b.records[n], nil },
 	}
 	return b

@@ -1,0 +1,53 @@
+-- APPEND_TABLE lake.sales.orders from SOURCE_SQL
+
+BEGIN;
+
+-- 1 stage the SELECT
+CREATE TEMP TABLE "etl_stage_<task_run_id>_<token>" AS
+SELECT *
+FROM (
+SELECT order_id, customer, amount FROM raw.orders WHERE order_date = DATE '2026-09-01' -- the run's day
+) AS etl_source;
+
+-- 2 stage fits the plan (fails when > 0)
+SELECT count(*)
+FROM (VALUES ('order_id', 'BIGINT'), ('customer', 'VARCHAR'), ('amount', 'DECIMAL(12,2)')) AS planned (name, type)
+FULL JOIN pragma_table_info('etl_stage_<task_run_id>_<token>') AS staged
+  ON staged.name = planned.name
+WHERE planned.type IS DISTINCT FROM staged.type;
+
+-- 3 rows of the SELECT (counts SOURCE_COUNT)
+SELECT count(*) FROM "etl_stage_<task_run_id>_<token>";
+
+-- 4 insert the batch
+INSERT INTO "sales"."orders" (
+  "order_id",
+  "customer",
+  "amount",
+  "pipeline_id",
+  "pipeline_run_id",
+  "task_run_id",
+  "create_date",
+  "row_id"
+)
+SELECT
+  s."order_id",
+  s."customer",
+  s."amount",
+  3,
+  <pipeline_run_id>,
+  <task_run_id>,
+  <now>,
+  (SELECT coalesce(max(row_id), 0) FROM "sales"."orders") + row_number() OVER ()
+FROM "etl_stage_<task_run_id>_<token>" AS s;
+
+-- 5 new rows (counts INSERT_COUNT)
+SELECT count(*) FROM "etl_stage_<task_run_id>_<token>";
+
+-- 6 rows in the target (counts TARGET_COUNT)
+SELECT count(*) FROM "sales"."orders";
+
+-- 7 drop scratch
+DROP TABLE "etl_stage_<task_run_id>_<token>";
+
+COMMIT;

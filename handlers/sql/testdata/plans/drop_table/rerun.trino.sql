@@ -1,0 +1,2 @@
+-- DROP_TABLE iceberg.sales.orders
+-- note: the target does not exist

@@ -1,0 +1,67 @@
+-- OVERWRITE_TABLE lake.sales.orders from SOURCE_SQL
+
+BEGIN;
+
+-- 1 create the stage
+-- with the types that the target stores
+CREATE TEMP TABLE "etl_stage_<task_run_id>_<token>" (
+  "order_id" BIGINT,
+  "customer" VARCHAR,
+  "amount" DECIMAL(14,2)
+);
+
+-- 2 stage the SELECT
+INSERT INTO "etl_stage_<task_run_id>_<token>" ("order_id", "customer", "amount")
+SELECT "order_id", "customer", "amount"
+FROM (
+SELECT order_id, customer, amount FROM raw.orders WHERE order_date = DATE '2026-09-01' -- the run's day
+) AS etl_source;
+
+-- 3 rows of the SELECT (counts SOURCE_COUNT)
+SELECT count(*) FROM "etl_stage_<task_run_id>_<token>";
+
+-- 4 remember the highest ROW_ID
+-- ids of replaced rows are never used again
+CREATE TEMP TABLE "etl_change_<task_run_id>_<token>" AS
+SELECT max(row_id) AS row_id
+FROM "sales"."orders";
+
+-- 5 delete the old rows
+-- a DELETE, so that older snapshots keep reading them
+DELETE FROM "sales"."orders";
+
+-- 6 insert the new rows
+INSERT INTO "sales"."orders" (
+  "order_id",
+  "customer",
+  "amount",
+  "pipeline_id",
+  "pipeline_run_id",
+  "task_run_id",
+  "update_date",
+  "row_id"
+)
+SELECT
+  s."order_id",
+  s."customer",
+  s."amount",
+  3,
+  <pipeline_run_id>,
+  <task_run_id>,
+  <now>,
+  (SELECT coalesce(max(row_id), 0) FROM "etl_change_<task_run_id>_<token>") + row_number() OVER ()
+FROM "etl_stage_<task_run_id>_<token>" AS s;
+
+-- 7 new rows (counts INSERT_COUNT)
+SELECT count(*) FROM "etl_stage_<task_run_id>_<token>";
+
+-- 8 rows in the target (counts TARGET_COUNT)
+SELECT count(*) FROM "sales"."orders";
+
+-- 9 drop scratch
+DROP TABLE "etl_change_<task_run_id>_<token>";
+
+-- 10 drop scratch
+DROP TABLE "etl_stage_<task_run_id>_<token>";
+
+COMMIT;
