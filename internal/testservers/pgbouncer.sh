@@ -148,7 +148,7 @@ start() {
 
 # halt N stops a running pooler and returns when it is gone.
 halt() {
-  as_server_user kill -TERM "$(cat "$dir/$1/pid")"
+  kill -TERM "$(cat "$dir/$1/pid")"
   local tries
   for ((tries = 0; tries < 100; tries++)); do
     running "$1" || return 0
