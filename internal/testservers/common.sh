@@ -77,7 +77,7 @@ spawn() {
 # spawned NAME: it runs, and it is this folder's and no other process that got its number.
 spawned() {
   local pid
-  pid=$(cat "$dir/$1.pid" 2>/dev/null) && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -Fq "$dir/"
+  pid=$(cat "$dir/$1.pid" 2>/dev/null) && tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -Fq "$dir/"
 }
 
 # await SECONDS COMMAND... returns when the command succeeds, which asks the servers something.

@@ -21,7 +21,7 @@ readonly spark_package=9d1f22d994f60369228397e3479003ffe2dd736ba79165003246ff7bd
 readonly delta=4.0.1
 readonly delta_spark=a1e76860b19fe1e6b205a4ea7a9099a2f9575d39bb71d49b3e679b299d0efb91
 readonly delta_storage=ecc42c5aaa51c423312d9e4e48aa4a12b34740bf2c37de0e8f279277ec3d12e4
-readonly patience=300 # seconds: it starts in 15, on a busy machine in more
+readonly patience=600 # seconds: it starts in 15, on a busy machine in many more
 server_user=$(id -un)
 here=$(cd "$(dirname "$0")" && pwd)
 

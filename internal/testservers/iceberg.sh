@@ -94,6 +94,17 @@ start() {
   exported ETL_CRAFT_TEST_ICEBERG "http://127.0.0.1:$port?$query&extension_dir=$(in_query "$extensions")"
 }
 
-stop() { reap weed 10; }
+stop() {
+  local port last
+  if ! spawned weed; then
+    return
+  fi
+  reap weed 10
+  # It leaves its sockets, over which another user's server at the same ports would stumble.
+  port=$(cat "$dir/port")
+  for ((last = port + 5; port <= last; port++)); do
+    rm -f /tmp/seaweedfs-*-"$port".sock /tmp/seaweedfs-*-"$((port + 10000))".sock
+  done
+}
 
 main "$@"

@@ -74,7 +74,7 @@ has_program() { type -P pgbouncer >/dev/null; }
 # running N: the process in the file is a pooler of this folder, and no other that got its number.
 running() {
   local pid
-  pid=$(cat "$dir/$1/pid" 2>/dev/null) && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -Fq "$dir/$1/pgbouncer.ini"
+  pid=$(cat "$dir/$1/pid" 2>/dev/null) && tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -Fq "$dir/$1/pgbouncer.ini"
 }
 port_of() { sed -n 's/^listen_port = //p' "$dir/$1/pgbouncer.ini"; }
 
@@ -148,7 +148,7 @@ start() {
 
 # halt N stops a running pooler and returns when it is gone.
 halt() {
-  as_server_user kill -TERM "$(cat "$dir/$1/pid")"
+  kill -TERM "$(cat "$dir/$1/pid")"
   local tries
   for ((tries = 0; tries < 100; tries++)); do
     running "$1" || return 0

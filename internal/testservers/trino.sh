@@ -20,7 +20,7 @@ readonly core=0f388f9967c177ae70a47c099082fc95387f0c3cb96d8000d1d41fc3a5223158
 readonly plugin=99edba5b491ed94d599aeb61e0794272d3569d8b563f3bb8569e8a49daa87b6c
 readonly java_version=25.0.2.1
 readonly java_wheel=383d71d8639d072752d2eaafc84944e0d8de7f1c45d30c28f6dfef8a4a65543c
-readonly patience=300 # seconds: it starts in 15, on a busy machine in more
+readonly patience=600 # seconds: it starts in 15, on a busy machine in many more
 server_user=$(id -un)
 here=$(cd "$(dirname "$0")" && pwd)
 

@@ -24,7 +24,7 @@ func main() {
 	spark := flag.String("spark", "", "`address` of Spark's Thrift server")
 	token := flag.String("token", "", "access token to ask for")
 	direct := flag.Duration("direct", 5*time.Second, "how long a statement may take and still be answered with its result")
-	wait := flag.Duration("wait", 5*time.Minute, "how long to wait until Spark carries out a statement; the shim listens only then")
+	wait := flag.Duration("wait", time.Minute, "how long to wait until Spark carries out a statement; the shim listens only then")
 	trace := flag.Bool("trace", false, "log each call")
 	flag.Parse()
 	if *spark == "" || *token == "" || flag.NArg() > 0 {
