@@ -82,8 +82,8 @@ var (
 			{Name: "create_schemas", Kind: YesNo, Default: "false", Help: "lets CREATE_TABLE and SETUP_TABLE create a missing schema of their target", field: func(c *Config) any { return &c.Warehouse.CreateSchemas }},
 
 			{Name: "path", Kind: File, For: []string{DuckDB}, Required: true, Help: "the DuckDB file", field: func(c *Config) any { return &c.Warehouse.Path }},
-			{Name: "threads", Kind: Whole, Min: 1, For: []string{DuckDB, DuckDBIceberg}, Help: "threads DuckDB may use; without it all cores", field: func(c *Config) any { return &c.Warehouse.Threads }},
-			{Name: "memory_limit", Kind: Text, For: []string{DuckDB, DuckDBIceberg}, Help: "memory DuckDB may use, such as 4GB; without it DuckDB's own limit", field: func(c *Config) any { return &c.Warehouse.MemoryLimit }},
+			{Name: "threads", Kind: Whole, Min: 1, For: []string{DuckDB, DuckDBIceberg}, Help: "threads DuckDB may use, for each task with table_format iceberg; without it all cores", field: func(c *Config) any { return &c.Warehouse.Threads }},
+			{Name: "memory_limit", Kind: Text, For: []string{DuckDB, DuckDBIceberg}, Help: "memory DuckDB may use, such as 4GB, for each task with table_format iceberg; without it DuckDB's own limit", field: func(c *Config) any { return &c.Warehouse.MemoryLimit }},
 		},
 		server(func(c *Config) *Server { return &c.Warehouse.Server }),
 		trino, snowflake, databricks, duckDBIceberg,

@@ -49,7 +49,7 @@ func (s *session) classify(from *driverduckdb.Error, to *fault.Error) {
 		to.Hint = hints[code]
 	}
 	if reason := reasonOf(from.Msg); reason != "" {
-		to.Message += ": " + reason
+		to.Message = strings.TrimSuffix(to.Message, ".") + ": " + reason
 	}
 }
 
