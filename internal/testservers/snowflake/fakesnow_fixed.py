@@ -16,7 +16,7 @@ AUTOINCREMENT: fakesnow makes its sequence in the session's schema, where other 
 Added, as far as etl-craft needs it: SYSTEM$LAST_CHANGE_COMMIT_TIME, a number for each table that grows with each statement that
 writes it; SYSTEM$TYPEOF of a column; CURRENT_ACCOUNT_NAME and its like; IS_ROLE_IN_SESSION; COLLATE 'utf8', which is DuckDB's own
 order; BINARY with a length; TO_VARCHAR of a decimal with a picture that begins with FM; SHOW TABLES and SHOW ICEBERG TABLES with LIKE and IN SCHEMA,
-which know what was created as an Iceberg table; DROP DATABASE, which does nothing.
+which know what was created as an Iceberg table; DROP DATABASE, which does nothing; POLICY_REFERENCES, which finds none.
 """
 
 import re
@@ -93,6 +93,7 @@ ROLE = re.compile(r"\bIS_ROLE_IN_SESSION\s*\(\s*'(?:[^']|'')*'\s*\)", re.IGNOREC
 CONSTANT = re.compile(r"\bCURRENT_(ACCOUNT_NAME|ORGANIZATION_NAME|ACCOUNT|REGION|SESSION)\s*\(\s*\)", re.IGNORECASE)
 COLLATE = re.compile(r"\s+COLLATE\s+'utf8'", re.IGNORECASE)
 BINARY = re.compile(r"\bBINARY\(\d+\)", re.IGNORECASE)
+POLICIES = re.compile(r"\bTABLE\(\S+\.policy_references\(.*?\)\)", re.IGNORECASE)
 SHOW = re.compile(r"SHOW\s+(ICEBERG\s+)?TABLES\s+LIKE\s+'((?:[^']|'')*)'\s+IN\s+SCHEMA\s+" + QUALIFIED + r"\s*$", re.IGNORECASE)
 
 
@@ -144,6 +145,7 @@ def understood(connection, command):
     command = TYPE.sub(typeof, command)
     command = ROLE.sub("TRUE", command)
     command = CONSTANT.sub(lambda m: str(id(connection)) if m[1].upper() == "SESSION" else "'FAKE'", command)
+    command = POLICIES.sub("(SELECT '' AS policy_kind, '' AS policy_name WHERE FALSE)", command)
     return BINARY.sub("BINARY", COLLATE.sub("", command))
 
 
