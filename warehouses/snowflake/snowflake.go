@@ -63,7 +63,6 @@ var settings = map[string]string{
 }
 
 const (
-	loginTimeout = 30 * time.Second
 	// noRetry is not 0, for which the driver takes its default. It must not send a write again whose answer was lost.
 	noRetry = -1
 	// patience is how long what ends a statement or a session may take.
@@ -90,9 +89,9 @@ func Open(o Options) (warehouses.Warehouse, error) {
 		return nil, err
 	}
 	config.Application = "etl-craft"
+	//lint:ignore SA1019 the session parameter that is to replace it comes into force only after the login
 	config.DisableTelemetry = true
 	config.MaxRetryCount = noRetry
-	config.LoginTimeout = loginTimeout
 	return &warehouse{config: *config}, nil
 }
 
@@ -147,6 +146,7 @@ func (o Options) authenticate(config *gosnowflake.Config) error {
 				WithHint("it takes oauth, externalbrowser, username_password_mfa, snowflake_jwt, programmatic_access_token or the URL of Okta")
 		}
 		config.Authenticator, config.OktaURL = parsed.Authenticator, parsed.OktaURL
+		//lint:ignore SA1019 without them each session would ask the user again
 		config.ClientStoreTemporaryCredential, config.ClientRequestMfaToken = gosnowflake.ConfigBoolTrue, gosnowflake.ConfigBoolTrue
 	}
 	switch {
