@@ -28,14 +28,14 @@ func backend(t *testing.T, format string) warehousetest.Backend {
 // TestConformance runs on native tables. A real account would take the same environment variable.
 func TestConformance(t *testing.T) {
 	b := backend(t, warehouses.FormatNative)
-	b.Sequences = 16
+	b.Sequences = 8
 	warehousetest.Run(t, b)
 }
 
 // TestConformanceIceberg runs on tables without a generator behind ROW_ID. To the emulator they are native.
 func TestConformanceIceberg(t *testing.T) {
 	b := backend(t, warehouses.FormatIceberg)
-	b.Sequences = 8
+	b.Sequences = 4
 	if emulated(server(t)) {
 		b.Lacks = append(b.Lacks, "TIMESTAMP", "TIMESTAMP WITH TIME ZONE") // all of its timestamps have nine digits
 	}

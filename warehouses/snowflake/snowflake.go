@@ -190,7 +190,8 @@ func (w *warehouse) Session(ctx context.Context) (warehouses.Session, error) {
 	return s, nil
 }
 
-// connect signs in. The driver keeps the parameters of a session in the map it was given, so each gets its own.
+// connect signs in. The driver keeps the parameters of a session in the map it was given, so each gets its own, and looks for
+// some of them itself, under names in lower case.
 func (w *warehouse) connect(ctx context.Context) (*session, error) {
 	config := w.config
 	config.Params = maps.Clone(w.config.Params)
@@ -198,7 +199,7 @@ func (w *warehouse) connect(ctx context.Context) (*session, error) {
 		config.Params = map[string]*string{}
 	}
 	for name, value := range settings {
-		config.Params[name] = &value
+		config.Params[strings.ToLower(name)] = &value
 	}
 	db := sql.OpenDB(gosnowflake.NewConnector(gosnowflake.SnowflakeDriver{}, config))
 	conn, err := db.Conn(ctx)

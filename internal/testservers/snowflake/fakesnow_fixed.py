@@ -28,16 +28,18 @@ import fakesnow.arrow
 import fakesnow.cli
 import fakesnow.cursor
 import fakesnow.info_schema
+import fakesnow.macros
 import fakesnow.transforms
 import pyarrow
 import pyarrow.compute
 from snowflake.connector.errors import ProgrammingError
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 timestamps_without_mask = fakesnow.arrow.timestamp_to_sf_struct
 execute_unknowing = fakesnow.cursor.FakeSnowflakeCursor.execute
 parse_unknowing = fakesnow.cursor.parse_one
 autoincrement_anywhere = fakesnow.transforms.create_table_autoincrement
+macros_alone = fakesnow.macros.creation_sql
 comment_unquoted = fakesnow.info_schema.insert_table_comment_sql
 
 changed = {}  # when a table was last written, by name
@@ -178,11 +180,12 @@ def execute(self, command, *args, **kwargs):
 def with_picture(node):
     if not isinstance(node, exp.ToChar) or not node.args.get("format") or not node.args["format"].name.startswith("FM"):
         return node
-    text = "TO_VARCHAR(%s)" % node.this.sql(dialect="snowflake")
-    return parse_one(
-        "CASE WHEN LEFT({0}, 1) = '.' THEN '0' || {0} WHEN LEFT({0}, 2) = '-.' THEN '-0' || SUBSTR({0}, 2) ELSE {0} END".format(text),
-        read="snowflake",
-    )
+    return exp.Anonymous(this="_fs_with_zero", expressions=[exp.cast(node.this.copy(), "VARCHAR")])
+
+
+def macros_and_ours(catalog):
+    zero = "CASE WHEN val[1] = '.' THEN '0' || val WHEN val[1:2] = '-.' THEN '-0' || val[2:] ELSE val END"
+    return "%s CREATE OR REPLACE MACRO %s._fs_with_zero(val) AS (%s);" % (macros_alone(catalog), catalog, zero)
 
 
 def parse(*args, **kwargs):
@@ -193,6 +196,7 @@ fakesnow.arrow.timestamp_to_sf_struct = timestamps
 fakesnow.cursor.FakeSnowflakeCursor.execute = execute
 fakesnow.cursor.FakeSnowflakeCursor._inline_variables = lambda self, command: command
 fakesnow.cursor.parse_one = parse
+fakesnow.macros.creation_sql = macros_and_ours
 fakesnow.transforms.create_table_autoincrement = autoincrement_beside
 fakesnow.info_schema.insert_table_comment_sql = comment_quoted
 
