@@ -200,6 +200,9 @@ func (s *session) Replacement(ctx context.Context, t *warehouses.Table) (*wareho
 	if r.Kept, err = s.columnsKept(ctx, t); err != nil {
 		return nil, err
 	}
+	if err := s.policies(ctx, t, r); err != nil {
+		return nil, err
+	}
 	if t.Format == warehouses.FormatIceberg {
 		if err := s.icebergKept(ctx, t, r); err != nil {
 			return nil, err
@@ -259,6 +262,23 @@ func (s *session) columnsKept(ctx context.Context, t *warehouses.Table) ([]strin
 		}
 	}
 	return kept, nil
+}
+
+// policies must not be lost without a word, since rows and values may be hidden by them. A role that may not look them up is
+// told so.
+func (s *session) policies(ctx context.Context, t *warehouses.Table, r *warehouses.Replacement) error {
+	found, err := s.Rows(ctx, "SELECT DISTINCT policy_kind, policy_name FROM TABLE("+Dialect.Ident(t.Name.Database)+".information_schema.policy_references(ref_entity_name => "+
+		Dialect.Text(string(Dialect.Table(t.Name)))+", ref_entity_domain => 'TABLE')) ORDER BY policy_kind, policy_name", math.MaxInt)
+	if fault.Has(err, fault.StatementFailed) {
+		r.Lost = append(r.Lost, "policies, which this role may not look up")
+		return nil
+	}
+	for _, p := range found {
+		if p[0] != "MASKING_POLICY" { // which the column has named
+			r.Kept = append(r.Kept, strings.ToLower(strings.ReplaceAll(p[0], "_", " "))+" "+p[1])
+		}
+	}
+	return err
 }
 
 // icebergKept: only where Snowflake is the catalog can a table be made anew in one statement, and only where it chose the place

@@ -63,7 +63,6 @@ var settings = map[string]string{
 }
 
 const (
-	loginTimeout = 30 * time.Second
 	// noRetry is not 0, for which the driver takes its default. It must not send a write again whose answer was lost.
 	noRetry = -1
 	// patience is how long what ends a statement or a session may take.
@@ -90,9 +89,9 @@ func Open(o Options) (warehouses.Warehouse, error) {
 		return nil, err
 	}
 	config.Application = "etl-craft"
+	//lint:ignore SA1019 the session parameter that is to replace it comes into force only after the login
 	config.DisableTelemetry = true
 	config.MaxRetryCount = noRetry
-	config.LoginTimeout = loginTimeout
 	return &warehouse{config: *config}, nil
 }
 
@@ -147,6 +146,7 @@ func (o Options) authenticate(config *gosnowflake.Config) error {
 				WithHint("it takes oauth, externalbrowser, username_password_mfa, snowflake_jwt, programmatic_access_token or the URL of Okta")
 		}
 		config.Authenticator, config.OktaURL = parsed.Authenticator, parsed.OktaURL
+		//lint:ignore SA1019 without them each session would ask the user again
 		config.ClientStoreTemporaryCredential, config.ClientRequestMfaToken = gosnowflake.ConfigBoolTrue, gosnowflake.ConfigBoolTrue
 	}
 	switch {
@@ -190,7 +190,8 @@ func (w *warehouse) Session(ctx context.Context) (warehouses.Session, error) {
 	return s, nil
 }
 
-// connect signs in. The driver keeps the parameters of a session in the map it was given, so each gets its own.
+// connect signs in. The driver keeps the parameters of a session in the map it was given, so each gets its own, and looks for
+// some of them itself, under names in lower case.
 func (w *warehouse) connect(ctx context.Context) (*session, error) {
 	config := w.config
 	config.Params = maps.Clone(w.config.Params)
@@ -198,7 +199,7 @@ func (w *warehouse) connect(ctx context.Context) (*session, error) {
 		config.Params = map[string]*string{}
 	}
 	for name, value := range settings {
-		config.Params[name] = &value
+		config.Params[strings.ToLower(name)] = &value
 	}
 	db := sql.OpenDB(gosnowflake.NewConnector(gosnowflake.SnowflakeDriver{}, config))
 	conn, err := db.Conn(ctx)

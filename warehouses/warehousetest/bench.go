@@ -380,24 +380,14 @@ func (b *bench) literal(c Column, v *string) string {
 	return "CAST(" + string(b.env.Dialect.Text(value)) + " AS " + typ + ")"
 }
 
-// numbersRows reports whether whoever inserts into the target has to give the rows their ROW_ID.
-func (b *bench) numbersRows() bool {
-	b.Helper()
-	if !b.env.Dialect.ComputesRowID {
-		return false
-	}
-	name := warehouses.QualifiedName{Database: b.session.Facts().Database, Schema: b.schema, Table: b.env.Dialect.FoldName("t")}
-	t, err := b.session.Table(b.Context(), name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := t.Column("row_id")
-	return c != nil && c.Generator == ""
-}
-
 // insert puts rows into the target behind the engine's back.
 func (b *bench) insert(rows ...Row) {
 	b.Helper()
+	name := warehouses.QualifiedName{Database: b.session.Facts().Database, Schema: b.env.Dialect.FoldName(b.schema), Table: b.env.Dialect.FoldName("t")}
+	table, err := b.session.Table(b.Context(), name)
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, r := range rows {
 		var names, values []string
 		for _, c := range b.oracle.Table.Columns {
@@ -413,14 +403,12 @@ func (b *bench) insert(rows ...Row) {
 			}
 			names, values = append(names, b.ident(c.Name)), append(values, b.literal(c, v))
 		}
-		if b.numbersRows() {
-			b.outsiders++
-			names, values = append(names, b.ident("row_id")), append(values, fmt.Sprint(1_000_000+b.outsiders))
+		from := ""
+		if table.Column("row_id").Generator == "" { // an outsider has to number the row
+			names, values = append(names, b.ident("row_id")), append(values, "coalesce(max(row_id), 0) + 1")
+			from = " FROM " + b.target()
 		}
-		if b.env.Dialect.ComputesRowID {
-			names, values = append(names, b.ident("row_id")), append(values, "(SELECT coalesce(max("+b.ident("row_id")+"), 0) + 1 FROM "+b.target()+")")
-		}
-		b.exec("INSERT INTO " + b.target() + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")")
+		b.exec("INSERT INTO " + b.target() + " (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") + from)
 		b.oracle.Table.Rows = append(b.oracle.Table.Rows, r)
 	}
 	b.look()

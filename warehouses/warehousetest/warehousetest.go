@@ -61,3 +61,6 @@ func Run(t *testing.T, b Backend) {
 	t.Run("hash_values", func(t *testing.T) { hashValues(t, env, b) })
 	t.Run("sequences", func(t *testing.T) { randomSequences(t, env, b) })
 }
+
+// RunSequences runs the random sequences alone, for another format of a backend's tables.
+func RunSequences(t *testing.T, b Backend) { randomSequences(t, b.Open(t), b) }

@@ -16,7 +16,7 @@ AUTOINCREMENT: fakesnow makes its sequence in the session's schema, where other 
 Added, as far as etl-craft needs it: SYSTEM$LAST_CHANGE_COMMIT_TIME, a number for each table that grows with each statement that
 writes it; SYSTEM$TYPEOF of a column; CURRENT_ACCOUNT_NAME and its like; IS_ROLE_IN_SESSION; COLLATE 'utf8', which is DuckDB's own
 order; BINARY with a length; TO_VARCHAR of a decimal with a picture that begins with FM; SHOW TABLES and SHOW ICEBERG TABLES with LIKE and IN SCHEMA,
-which know what was created as an Iceberg table; DROP DATABASE, which does nothing.
+which know what was created as an Iceberg table; DROP DATABASE, which does nothing; POLICY_REFERENCES, which finds none.
 """
 
 import re
@@ -28,16 +28,18 @@ import fakesnow.arrow
 import fakesnow.cli
 import fakesnow.cursor
 import fakesnow.info_schema
+import fakesnow.macros
 import fakesnow.transforms
 import pyarrow
 import pyarrow.compute
 from snowflake.connector.errors import ProgrammingError
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 timestamps_without_mask = fakesnow.arrow.timestamp_to_sf_struct
 execute_unknowing = fakesnow.cursor.FakeSnowflakeCursor.execute
 parse_unknowing = fakesnow.cursor.parse_one
 autoincrement_anywhere = fakesnow.transforms.create_table_autoincrement
+macros_alone = fakesnow.macros.creation_sql
 comment_unquoted = fakesnow.info_schema.insert_table_comment_sql
 
 changed = {}  # when a table was last written, by name
@@ -93,6 +95,7 @@ ROLE = re.compile(r"\bIS_ROLE_IN_SESSION\s*\(\s*'(?:[^']|'')*'\s*\)", re.IGNOREC
 CONSTANT = re.compile(r"\bCURRENT_(ACCOUNT_NAME|ORGANIZATION_NAME|ACCOUNT|REGION|SESSION)\s*\(\s*\)", re.IGNORECASE)
 COLLATE = re.compile(r"\s+COLLATE\s+'utf8'", re.IGNORECASE)
 BINARY = re.compile(r"\bBINARY\(\d+\)", re.IGNORECASE)
+POLICIES = re.compile(r"\bTABLE\(\S+\.policy_references\(.*?\)\)", re.IGNORECASE)
 SHOW = re.compile(r"SHOW\s+(ICEBERG\s+)?TABLES\s+LIKE\s+'((?:[^']|'')*)'\s+IN\s+SCHEMA\s+" + QUALIFIED + r"\s*$", re.IGNORECASE)
 
 
@@ -144,6 +147,7 @@ def understood(connection, command):
     command = TYPE.sub(typeof, command)
     command = ROLE.sub("TRUE", command)
     command = CONSTANT.sub(lambda m: str(id(connection)) if m[1].upper() == "SESSION" else "'FAKE'", command)
+    command = POLICIES.sub("(SELECT '' AS policy_kind, '' AS policy_name WHERE FALSE)", command)
     return BINARY.sub("BINARY", COLLATE.sub("", command))
 
 
@@ -176,11 +180,12 @@ def execute(self, command, *args, **kwargs):
 def with_picture(node):
     if not isinstance(node, exp.ToChar) or not node.args.get("format") or not node.args["format"].name.startswith("FM"):
         return node
-    text = "TO_VARCHAR(%s)" % node.this.sql(dialect="snowflake")
-    return parse_one(
-        "CASE WHEN LEFT({0}, 1) = '.' THEN '0' || {0} WHEN LEFT({0}, 2) = '-.' THEN '-0' || SUBSTR({0}, 2) ELSE {0} END".format(text),
-        read="snowflake",
-    )
+    return exp.Anonymous(this="_fs_with_zero", expressions=[exp.cast(node.this.copy(), "VARCHAR")])
+
+
+def macros_and_ours(catalog):
+    zero = "CASE WHEN val[1] = '.' THEN '0' || val WHEN val[1:2] = '-.' THEN '-0' || val[2:] ELSE val END"
+    return "%s CREATE OR REPLACE MACRO %s._fs_with_zero(val) AS (%s);" % (macros_alone(catalog), catalog, zero)
 
 
 def parse(*args, **kwargs):
@@ -191,6 +196,7 @@ fakesnow.arrow.timestamp_to_sf_struct = timestamps
 fakesnow.cursor.FakeSnowflakeCursor.execute = execute
 fakesnow.cursor.FakeSnowflakeCursor._inline_variables = lambda self, command: command
 fakesnow.cursor.parse_one = parse
+fakesnow.macros.creation_sql = macros_and_ours
 fakesnow.transforms.create_table_autoincrement = autoincrement_beside
 fakesnow.info_schema.insert_table_comment_sql = comment_quoted
 
