@@ -23,8 +23,7 @@ import (
 // are made one after the other, and a statement takes long there, so they are fewer: what is refused before any statement
 // is refused alike everywhere.
 func onDatabricks(t *testing.T) []backend {
-	address := os.Getenv("ETL_CRAFT_TEST_DATABRICKS")
-	if address == "" {
+	if os.Getenv("ETL_CRAFT_TEST_DATABRICKS") == "" {
 		if os.Getenv("CI") == "true" {
 			t.Error("ETL_CRAFT_TEST_DATABRICKS names no Databricks server")
 		}
@@ -34,10 +33,8 @@ func onDatabricks(t *testing.T) []backend {
 	return []backend{{
 		name:  "databricks",
 		alone: true,
-		open: func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
-			return openDatabricks(t, address)
-		},
-		own: strings.NewReplacer("VARCHAR", "STRING", "it''s", `it\'s`).Replace,
+		open:  openDatabricks,
+		own:   strings.NewReplacer("VARCHAR", "STRING", "it''s", `it\'s`).Replace,
 		runs: func(name string) bool {
 			switch name {
 			case "create_table/loses_index", "overwrite_table/converted", "scd1_merge/rerun", "scd2_merge/rerun":
@@ -48,29 +45,30 @@ func onDatabricks(t *testing.T) []backend {
 	}}
 }
 
-func openDatabricks(t *testing.T, address string) (warehouses.Warehouse, func(string) string, record) {
-	t.Helper()
+// kept is a warehouse that no test closes: open-source Spark takes half a minute to end a session.
+type kept struct{ warehouses.Warehouse }
+
+func (kept) Close() error { return nil }
+
+var throughWire = sync.OnceValues(func() (warehouses.Warehouse, *thriftWire) {
+	address := os.Getenv("ETL_CRAFT_TEST_DATABRICKS")
 	o, err := databricks.ParseAddress(address)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	through := newThriftWire(t, address)
-	u, err := url.Parse(through.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Host, o.Port = u.Scheme+"://"+u.Host, 0
+	through := newThriftWire(address)
+	o.Host, o.Port = through.server.URL, 0
 	w, err := databricks.Open(o)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
+	return kept{w}, through
+})
+
+func openDatabricks(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
+	t.Helper()
+	w, through := throughWire()
 	empty := func() {
-		w, err := databricks.Open(o)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer func() { _ = w.Close() }()
 		s, err := w.Session(context.Background())
 		if err != nil {
 			t.Error(err)
@@ -96,11 +94,11 @@ type thriftWire struct {
 	statements []string
 }
 
-func newThriftWire(t *testing.T, address string) *thriftWire {
-	t.Helper()
+// newThriftWire lasts as long as the process.
+func newThriftWire(address string) *thriftWire {
 	u, err := url.Parse(address)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: u.Scheme, Host: u.Host})
 	w := &thriftWire{}
@@ -117,7 +115,6 @@ func newThriftWire(t *testing.T, address string) *thriftWire {
 		in.Body = io.NopCloser(bytes.NewReader(body))
 		to.ServeHTTP(out, in)
 	}))
-	t.Cleanup(w.server.Close)
 	return w
 }
 

@@ -14,7 +14,7 @@ import (
 func TestCancel(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 8 * time.Second} {
 		c := connect(t)
-		watcher := c.another(open(t, server(t)))
+		watcher := c.another(shared(t))
 		property := "etl.test." + c.schema
 		step := func() string {
 			t.Helper()

@@ -86,7 +86,7 @@ func TestVersion(t *testing.T) {
 func TestConflictWhileMerging(t *testing.T) {
 	for _, vectors := range []bool{false, true} {
 		n := newCounter(t, vectors)
-		w := open(t, server(t))
+		w := shared(t)
 		merging := n.another(w)
 		value, version, err := n.classified(t.Context(), n.session)
 		if err != nil {
@@ -115,7 +115,7 @@ func TestConflictWhileMerging(t *testing.T) {
 func TestStorm(t *testing.T) {
 	for _, vectors := range []bool{false, true} {
 		n := newCounter(t, vectors)
-		w := open(t, server(t))
+		w := shared(t)
 		const each = 3
 		var writers sync.WaitGroup
 		var conflicts atomic.Int64

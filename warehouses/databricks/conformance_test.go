@@ -10,12 +10,11 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	o := server(t)
-	o.Settings["spark.databricks.delta.properties.defaults.feature.timestampNtz"] = "supported" // else a column of TIMESTAMP_NTZ cannot be added
+	w := shared(t)
 	warehousetest.Run(t, warehousetest.Backend{
 		Name: "databricks",
 		Open: func(t *testing.T) *handlers.Env {
-			return &handlers.Env{Dialect: Dialect, Warehouse: open(t, o), CountTarget: true, TableFormat: warehouses.FormatNative}
+			return &handlers.Env{Dialect: Dialect, Warehouse: w, CountTarget: true, TableFormat: warehouses.FormatNative}
 		},
 		Types: map[string]string{
 			"VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "DOUBLE PRECISION": "DOUBLE",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,6 +29,32 @@ func server(t *testing.T) Options {
 	return o
 }
 
+// common is the warehouse of all tests. It is never closed, because open-source Spark takes half a minute to end a session.
+var common = sync.OnceValues(func() (warehouses.Warehouse, error) {
+	o, err := ParseAddress(os.Getenv("ETL_CRAFT_TEST_DATABRICKS"))
+	if err != nil {
+		return nil, err
+	}
+	o.Settings["spark.databricks.delta.properties.defaults.feature.timestampNtz"] = "supported" // else a column of TIMESTAMP_NTZ cannot be added
+	return Open(o)
+})
+
+// kept is a warehouse that a test does not close.
+type kept struct{ warehouses.Warehouse }
+
+func (kept) Close() error { return nil }
+
+func shared(t *testing.T) warehouses.Warehouse {
+	t.Helper()
+	server(t)
+	w, err := common()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept{w}
+}
+
+// open is a warehouse of a test's own.
 func open(t *testing.T, o Options) warehouses.Warehouse {
 	t.Helper()
 	w, err := Open(o)
@@ -53,7 +80,7 @@ var schemas atomic.Int64
 
 func connect(t *testing.T) *client {
 	t.Helper()
-	w := open(t, server(t))
+	w := shared(t)
 	c := &client{T: t, schema: fmt.Sprintf("dbx_%x_%d", time.Now().UnixNano(), schemas.Add(1))}
 	c.session = c.another(w)
 	c.exec("CREATE SCHEMA " + c.schema)

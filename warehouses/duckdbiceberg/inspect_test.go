@@ -26,7 +26,7 @@ func TestStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := stored(described[0].Type)
+		got := stored(described[0].Type, warehouses.FormatIceberg)
 		if string(got.SQL) != want {
 			t.Errorf("%s is stored as %q, want %q", typ, got.SQL, want)
 		}
