@@ -65,7 +65,7 @@ func (b *bench) checkReceived(plan *warehouses.Plan, p taskParams, others ...tas
 	end := begin
 	switch {
 	case !b.env.Dialect.Transactional:
-		run, steps = received[begin:], steps[begin:]
+		run, steps = append(run, received[begin:]...), steps[begin:]
 	case len(plan.Steps) > 0:
 		run = received[begin+1:]
 		end = slices.Index(run, "COMMIT")
