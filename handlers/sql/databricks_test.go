@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,13 +15,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/etl-craft/etl-craft/warehouses"
 	"github.com/etl-craft/etl-craft/warehouses/databricks"
 )
 
-// onDatabricks is the server that $ETL_CRAFT_TEST_DATABRICKS names. Its plans lie in schemas that all tests share, so they
-// are made one after the other, and a statement takes long there, so they are fewer: what is refused before any statement
+// ofProcess ends the names of the schemas that this process works in.
+var ofProcess = fmt.Sprintf("_etl%x", time.Now().UnixNano())
+
+// onDatabricks is the server that $ETL_CRAFT_TEST_DATABRICKS names. Its tests share two schemas, so they run one
+// after the other, and a statement takes long there, so they are fewer: what is refused before any statement
 // is refused alike everywhere.
 func onDatabricks(t *testing.T) []backend {
 	if os.Getenv("ETL_CRAFT_TEST_DATABRICKS") == "" {
@@ -34,7 +39,8 @@ func onDatabricks(t *testing.T) []backend {
 		name:  "databricks",
 		alone: true,
 		open:  openDatabricks,
-		own:   strings.NewReplacer("VARCHAR", "STRING", "it''s", `it\'s`).Replace,
+		own: strings.NewReplacer("VARCHAR", "STRING", "it''s", `it\'s`, "raw.", "raw"+ofProcess+".", "sales.", "sales"+ofProcess+".",
+			"SCHEMA raw", "SCHEMA raw"+ofProcess, "SCHEMA sales", "SCHEMA sales"+ofProcess).Replace,
 		runs: func(name string) bool {
 			switch name {
 			case "create_table/loses_index", "overwrite_table/converted", "scd1_merge/rerun", "scd2_merge/rerun":
@@ -76,14 +82,14 @@ func openDatabricks(t *testing.T) (warehouses.Warehouse, func(string) string, re
 		}
 		defer func() { _ = s.Close() }()
 		for _, schema := range []string{"raw", "sales"} {
-			if _, err := s.Exec(context.Background(), warehouses.SQL("DROP SCHEMA IF EXISTS "+schema+" CASCADE")); err != nil {
+			if _, err := s.Exec(context.Background(), warehouses.SQL("DROP SCHEMA IF EXISTS "+schema+ofProcess+" CASCADE")); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 	empty()
 	t.Cleanup(empty)
-	return w, func(text string) string { return text }, through.record
+	return w, func(text string) string { return strings.ReplaceAll(text, ofProcess, "") }, through.record
 }
 
 // thriftWire stands between the driver and Databricks and keeps the statements that pass.

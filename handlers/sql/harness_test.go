@@ -234,11 +234,31 @@ func handlerTask(p taskParams, others ...taskParams) *handlers.Task {
 	return &handlers.Task{Task: own, Pipeline: store.Pipeline{ID: 3, Code: "SALES", RefreshType: "INCREMENTAL"}, Siblings: all}
 }
 
+// task is a task in the warehouse's own words.
+func (b *bench) task(p taskParams, others ...taskParams) *handlers.Task {
+	if b.own == nil {
+		return handlerTask(p, others...)
+	}
+	translated := make([]taskParams, len(others))
+	for i, o := range others {
+		translated[i] = o.translated(b.own)
+	}
+	return handlerTask(p.translated(b.own), translated...)
+}
+
+func (p taskParams) translated(own func(string) string) taskParams {
+	out := taskParams{}
+	for k, v := range p {
+		out[k] = own(v)
+	}
+	return out
+}
+
 // attempt makes an attempt of a task run of its own; change may alter it before it runs.
 func (b *bench) attempt(p taskParams, others ...taskParams) *handlers.Attempt {
 	b.last++
 	return &handlers.Attempt{
-		Task: *handlerTask(p, others...), PipelineRunID: 97, TaskRunID: b.last, AttemptID: b.last, Number: 1, Token: "9f3a",
+		Task: *b.task(p, others...), PipelineRunID: 97, TaskRunID: b.last, AttemptID: b.last, Number: 1, Token: "9f3a",
 		RunDate: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), Instant: time.Now().UTC().Truncate(time.Microsecond),
 		Statuses: func(context.Context) (map[string]string, error) {
 			return map[string]string{"other": store.Success}, nil
@@ -299,7 +319,7 @@ func (b *bench) plan(p taskParams, others ...taskParams) (*warehouses.Plan, erro
 	if err := s.Begin(ctx); err != nil {
 		b.t.Fatal(err)
 	}
-	plan, err := Handler{}.Plan(ctx, b.env, handlerTask(p, others...), handlers.NewDry(s, time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)))
+	plan, err := Handler{}.Plan(ctx, b.env, b.task(p, others...), handlers.NewDry(s, time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)))
 	if rollback := s.Rollback(); rollback != nil {
 		b.t.Fatal(rollback)
 	}

@@ -79,7 +79,7 @@ func (b *bench) checkReceived(plan *warehouses.Plan, p taskParams, others ...tas
 	switch {
 	case len(plan.Steps) == 0:
 	case !b.env.Dialect.Transactional:
-		run, steps = received[begin:], steps[begin:]
+		run, steps = append(run, received[begin:]...), steps[begin:]
 	default:
 		run = received[begin+1:]
 		end = slices.Index(run, "COMMIT")

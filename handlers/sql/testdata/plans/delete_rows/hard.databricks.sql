@@ -1,0 +1,58 @@
+-- DELETE_ROWS main.sales.customers from SOURCE_SQL
+
+-- 1 stage the SELECT
+-- with the types that the target stores
+CREATE TABLE `main`.`sales`.`etl_stage_<task_run_id>_<token>` AS
+SELECT
+  CAST(`customer_id` AS bigint) AS `customer_id`
+FROM (
+SELECT customer_id FROM raw.gone
+) AS etl_source;
+
+-- 2 rows of the SELECT (counts SOURCE_COUNT)
+SELECT count(*) FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`;
+
+-- 3 NULL merge keys (fails when > 0)
+SELECT count(*) FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`
+WHERE `customer_id` IS NULL;
+
+-- 4 classify
+-- each key once
+CREATE TABLE `main`.`sales`.`etl_change_<task_run_id>_<token>` AS
+SELECT DISTINCT `customer_id`, (SELECT concat(count(*), ':', coalesce(bit_xor(DISTINCT xxhash64(etl_version._metadata.file_path)), 0)) FROM `main`.`sales`.`customers` AS etl_version) AS etl_version
+FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`;
+
+-- 5 rows to delete (counts DELETE_COUNT)
+SELECT count(*) FROM `main`.`sales`.`customers` AS t
+WHERE EXISTS (
+    SELECT 1 FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>` AS s
+    WHERE s.`customer_id` = t.`customer_id`
+  );
+
+-- 6 first row to delete (remembers the row, only if DELETE_COUNT > 0)
+-- its absence will prove the commit
+SELECT min(t.row_id) FROM `main`.`sales`.`customers` AS t
+WHERE EXISTS (
+    SELECT 1 FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>` AS s
+    WHERE s.`customer_id` = t.`customer_id`
+  );
+
+-- 7 delete rows (only if DELETE_COUNT > 0)
+-- nothing when the target is no longer as it was classified
+MERGE INTO `main`.`sales`.`customers` AS t
+USING (
+  SELECT `customer_id`
+  FROM `main`.`sales`.`etl_change_<task_run_id>_<token>`
+  WHERE etl_version IS NOT DISTINCT FROM (SELECT concat(count(*), ':', coalesce(bit_xor(DISTINCT xxhash64(etl_version._metadata.file_path)), 0)) FROM `main`.`sales`.`customers` AS etl_version)
+) AS s
+ON t.`customer_id` = s.`customer_id`
+WHEN MATCHED THEN DELETE;
+
+-- 8 rows in the target (counts TARGET_COUNT)
+SELECT count(*) FROM `main`.`sales`.`customers`;
+
+-- 9 drop scratch (always)
+DROP TABLE IF EXISTS `main`.`sales`.`etl_change_<task_run_id>_<token>`;
+
+-- 10 drop scratch (always)
+DROP TABLE IF EXISTS `main`.`sales`.`etl_stage_<task_run_id>_<token>`;

@@ -1,0 +1,125 @@
+-- SCD1_MERGE main.sales.customers from SOURCE_SQL
+
+-- 1 stage the SELECT
+-- with the types that the target stores
+CREATE TABLE `main`.`sales`.`etl_stage_<task_run_id>_<token>` AS
+SELECT
+  CAST(`customer_id` AS bigint) AS `customer_id`,
+  CAST(`name` AS string) AS `name`,
+  CAST(`email` AS string) AS `email`,
+  CAST(`updated_at` AS timestamp) AS `updated_at`,
+  CAST(`score` AS decimal(8,3)) AS `score`
+FROM (
+SELECT customer_id, name, email, updated_at, CAST(1.5 AS DECIMAL(8,3)) AS score FROM raw.customers
+) AS etl_source;
+
+-- 2 rows of the SELECT (counts SOURCE_COUNT)
+SELECT count(*) FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`;
+
+-- 3 NULL merge keys (fails when > 0)
+SELECT count(*) FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`
+WHERE `customer_id` IS NULL;
+
+-- 4 repeated merge keys (fails when > 0)
+SELECT count(*)
+FROM (
+  SELECT `customer_id`
+  FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`
+  GROUP BY `customer_id`
+  HAVING count(*) > 1
+) AS repeated;
+
+-- 5 add column score
+ALTER TABLE `main`.`sales`.`customers` ADD COLUMN `score` decimal(8,3);
+
+-- 6 classify
+-- one row for each new or changed key
+CREATE TABLE `main`.`sales`.`etl_change_<task_run_id>_<token>` AS
+SELECT
+  s.`customer_id`,
+  s.etl_hash,
+  count(t.`customer_id`) AS etl_matched,
+  (SELECT concat(count(*), ':', coalesce(bit_xor(DISTINCT xxhash64(etl_version._metadata.file_path)), 0)) FROM `main`.`sales`.`customers` AS etl_version) AS etl_version
+FROM (
+  SELECT `customer_id`, md5(concat(coalesce(concat('V', length(`name`), ':', `name`), 'N'), coalesce(concat('V', length(`email`), ':', `email`), 'N'))) AS etl_hash
+  FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`
+) AS s
+LEFT JOIN `main`.`sales`.`customers` AS t
+  ON t.`customer_id` = s.`customer_id`
+GROUP BY s.`customer_id`, s.etl_hash
+HAVING count(t.`customer_id`) = 0
+  OR bool_or(t.hash_key IS DISTINCT FROM s.etl_hash OR t.delete_flag = 'Y');
+
+-- 7 changed rows (counts UPDATE_COUNT)
+SELECT coalesce(sum(etl_matched), 0) FROM `main`.`sales`.`etl_change_<task_run_id>_<token>`;
+
+-- 8 new rows (counts INSERT_COUNT)
+SELECT count(*) FROM `main`.`sales`.`etl_change_<task_run_id>_<token>`
+WHERE etl_matched = 0;
+
+-- 9 update changed rows and insert new ones (only if UPDATE_COUNT + INSERT_COUNT > 0)
+-- nothing when the target is no longer as it was classified
+MERGE INTO `main`.`sales`.`customers` AS t
+USING (
+  SELECT
+    s.`customer_id`, s.`name`, s.`email`, s.`updated_at`, s.`score`,
+    c.etl_hash
+  FROM `main`.`sales`.`etl_change_<task_run_id>_<token>` AS c
+  JOIN `main`.`sales`.`etl_stage_<task_run_id>_<token>` AS s
+    ON s.`customer_id` = c.`customer_id`
+  WHERE c.etl_version IS NOT DISTINCT FROM (SELECT concat(count(*), ':', coalesce(bit_xor(DISTINCT xxhash64(etl_version._metadata.file_path)), 0)) FROM `main`.`sales`.`customers` AS etl_version)
+) AS s
+ON t.`customer_id` = s.`customer_id`
+WHEN MATCHED THEN UPDATE SET
+  `name` = s.`name`,
+  `email` = s.`email`,
+  `updated_at` = s.`updated_at`,
+  `score` = s.`score`,
+  `hash_key` = s.etl_hash,
+  `delete_flag` = 'N',
+  `update_date` = <now>,
+  `updated_by` = 'etl',
+  `pipeline_id` = 3,
+  `pipeline_run_id` = <pipeline_run_id>,
+  `task_run_id` = <task_run_id>
+WHEN NOT MATCHED THEN INSERT (
+  `customer_id`,
+  `name`,
+  `email`,
+  `updated_at`,
+  `score`,
+  `pipeline_id`,
+  `pipeline_run_id`,
+  `task_run_id`,
+  `hash_key`,
+  `create_date`,
+  `created_by`,
+  `update_date`,
+  `updated_by`,
+  `delete_flag`
+)
+VALUES (
+  s.`customer_id`,
+  s.`name`,
+  s.`email`,
+  s.`updated_at`,
+  s.`score`,
+  3,
+  <pipeline_run_id>,
+  <task_run_id>,
+  s.etl_hash,
+  <now>,
+  'etl',
+  <now>,
+  'etl',
+  'N'
+);
+
+-- 10 rows in the target (counts TARGET_COUNT)
+SELECT count(*) FROM `main`.`sales`.`customers`;
+
+-- 11 drop scratch (always)
+DROP TABLE IF EXISTS `main`.`sales`.`etl_change_<task_run_id>_<token>`;
+
+-- 12 drop scratch (always)
+DROP TABLE IF EXISTS `main`.`sales`.`etl_stage_<task_run_id>_<token>`;
