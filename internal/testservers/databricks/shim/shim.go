@@ -15,11 +15,12 @@ const (
 	protocolAsked = int32(9)      // of Spark: results come in columns from 5 on
 	protocolTold  = int32(0xA508) // to the driver: which then asks for direct results and sends parameters
 
-	finished    = int32(2) // TOperationState, as is:
-	failed      = int32(5)
-	errorStatus = int32(3) // TStatusCode
-	fetchNext   = int32(0) // TFetchOrientation, as is:
-	fetchFirst  = int32(4)
+	finished      = int32(2) // TOperationState, as is:
+	failed        = int32(5)
+	successStatus = int32(0) // TStatusCode
+	errorStatus   = int32(3)
+	fetchNext     = int32(0) // TFetchOrientation, as is:
+	fetchFirst    = int32(4)
 )
 
 type shim struct {
@@ -28,6 +29,57 @@ type shim struct {
 	direct     time.Duration
 	trace      bool
 	operations sync.Map // GUID -> *operation: those that still ran when ExecuteStatement was answered
+	sessions   sessions
+}
+
+// sessions keeps those that drivers have closed for the next that asks for the same: to end one, Spark starts a metastore, for
+// half a minute.
+type sessions struct {
+	mu     sync.Mutex
+	opened map[string]*session   // by GUID
+	closed map[string][]*session // by the statements that made them what they are
+}
+
+type session struct {
+	made   string
+	answer *tree // of OpenSession
+}
+
+func (s *sessions) keep(made string, answer *tree) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened == nil {
+		s.opened, s.closed = map[string]*session{}, map[string][]*session{}
+	}
+	s.opened[answer.text(3, 1, 1)] = &session{made, answer}
+}
+
+// again is the answer of a session that was closed, nil when there is none.
+func (s *sessions) again(made string) *tree {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := s.closed[made]
+	if len(waiting) == 0 {
+		return nil
+	}
+	last := waiting[len(waiting)-1]
+	s.closed[made] = waiting[:len(waiting)-1]
+	s.opened[last.answer.text(3, 1, 1)] = last
+	return last.answer
+}
+
+func (s *sessions) close(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.opened[id]; known != nil {
+		s.closed[known.made] = append(s.closed[known.made], known)
+		delete(s.opened, id)
+	}
+}
+
+// reply answers a call with a struct.
+func (m *message) reply(answer *tree) *message {
+	return &message{kind: msgReply, name: m.name, seq: m.seq, body: st(tStruct, 0, answer)}
 }
 
 // operation is what the shim keeps of a statement that the driver asks after.
@@ -50,6 +102,9 @@ func (s *shim) handle(ctx context.Context, m *message) (*message, error) {
 		return s.execute(ctx, m, request)
 	case "FetchResults":
 		return s.fetch(ctx, m, request)
+	case "CloseSession":
+		s.sessions.close(request.text(1, 1, 1))
+		return m.reply(st(tStruct, 1, st(tI32, 1, successStatus))), nil
 	}
 	out, answer, err := s.forward(ctx, m)
 	if answer == nil {
@@ -81,6 +136,10 @@ func (s *shim) forward(ctx context.Context, m *message) (out *message, answer *t
 // openSession carries out as statements what Databricks takes with the session: parameters, catalog and schema.
 func (s *shim) openSession(ctx context.Context, m *message, request *tree) (*message, error) {
 	statements := sessionStatements(request)
+	made := strings.Join(statements, "\n")
+	if answer := s.sessions.again(made); answer != nil {
+		return m.reply(answer), nil
+	}
 	request.set(tI32, 1, protocolAsked)
 	request.drop(4, 1281, 1282, 1283, 1284, 1285)
 	out, answer, err := s.forward(ctx, m)
@@ -97,8 +156,12 @@ func (s *shim) openSession(ctx context.Context, m *message, request *tree) (*mes
 			_, _ = s.upstream.call(context.WithoutCancel(ctx), "CloseSession", st(tStruct, 1, session))
 			answer.setStruct(1, st(tI32, 1, errorStatus).setText(5, err.Error()))
 			answer.drop(3)
+			session = nil
 			break
 		}
+	}
+	if session != nil {
+		s.sessions.keep(made, answer)
 	}
 	return out, nil
 }
