@@ -93,6 +93,7 @@ type run struct {
 	session warehouses.Session
 	in      *inspection
 	planned *warehouses.Plan
+	sent    bool // what commits was sent, in a try that met a conflict
 }
 
 // once does the whole action: what earlier attempts left, inspection, plan, execution.
@@ -127,7 +128,7 @@ func (r *run) once(ctx context.Context) (handlers.Result, error) {
 	if err != nil {
 		return handlers.Result{}, err
 	}
-	first := !slices.ContainsFunc(r.a.Earlier, func(e store.Attempt) bool { return e.Phase != store.PhaseStarted })
+	first := !r.sent && !slices.ContainsFunc(r.a.Earlier, func(e store.Attempt) bool { return e.Phase != store.PhaseStarted })
 	r.planned, err = newPlanner(r.env, r.sp, r.in, r.stamps(), first).build()
 	if err != nil {
 		return handlers.Result{}, err
@@ -308,6 +309,7 @@ func (r *run) done(step warehouses.Step, rows int64, took time.Duration) {
 
 // beforeCommit makes durable what the commit is about to do.
 func (r *run) beforeCommit(ctx context.Context, so warehouses.Results) error {
+	r.sent = true
 	p := store.Progress{Phase: store.PhaseCommitting, Planned: r.counts(so), Witness: so.Witness, Target: r.in.name()}
 	if r.recordsHash() {
 		p.HashVersion, p.CompareColumns = HashVersionNow, r.sp.compareList()

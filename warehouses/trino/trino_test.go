@@ -285,3 +285,13 @@ func TestRefusedConnections(t *testing.T) {
 		}
 	}
 }
+
+func TestLocation(t *testing.T) {
+	c := connect(t)
+	where := "local:///" + c.schema + "/elsewhere"
+	c.exec("CREATE TABLE " + c.schema + ".t (id bigint)" + string(Dialect.TableOptions(Dialect, warehouses.Storage{Format: warehouses.FormatIceberg, Location: where})))
+	shown, err := c.Rows(t.Context(), warehouses.SQL("SHOW CREATE TABLE "+c.schema+".t"), 1)
+	if err != nil || !strings.Contains(shown[0][0], "location = '"+where) {
+		t.Errorf("%v, %v", shown, err)
+	}
+}
