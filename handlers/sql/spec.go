@@ -60,7 +60,7 @@ func parse(env *handlers.Env, task *handlers.Task) (*spec, []fault.Problem) {
 			"%s has no %s tables", env.Dialect.Product, sp.Format))
 	}
 	sp.Storage = warehouses.Storage{Location: values["EXTERNAL_LOCATION"], Volume: values["EXTERNAL_VOLUME"], BaseLocation: values["BASE_LOCATION"], Catalog: values["CATALOG"]}
-	problems = append(problems, sp.checkStorage(values)...)
+	problems = append(problems, sp.checkStorage(env.Dialect, values)...)
 	problems = append(problems, sp.parseTarget(env, values["TARGET_OBJECT"])...)
 	problems = append(problems, sp.parseColumns(env, values)...)
 	if slices.Contains(withSelect, action) {
@@ -79,14 +79,17 @@ func parse(env *handlers.Env, task *handlers.Task) (*spec, []fault.Problem) {
 }
 
 // checkStorage refuses storage parameters that say only half of where a table is to live, or what no location is.
-func (sp *spec) checkStorage(values map[string]string) []fault.Problem {
+func (sp *spec) checkStorage(d *warehouses.Dialect, values map[string]string) []fault.Problem {
 	var problems []fault.Problem
-	for _, name := range []string{"EXTERNAL_LOCATION", "EXTERNAL_VOLUME", "BASE_LOCATION", "CATALOG"} {
+	for _, name := range d.StorageParams {
 		if strings.ContainsAny(values[name], "'\"\\\n") {
 			problems = append(problems, fail(fault.ParameterInvalid, name, "write it without quotes, backslashes and line breaks", "%s is %q", name, values[name]))
 		}
 	}
 	s := sp.Storage
+	if !slices.Contains(d.StorageParams, "EXTERNAL_VOLUME") {
+		return problems
+	}
 	switch {
 	case (s.Volume == "") != (s.BaseLocation == ""):
 		problems = append(problems, fail(fault.ParameterInvalid, "EXTERNAL_VOLUME", "set both, or neither", "EXTERNAL_VOLUME and BASE_LOCATION belong together"))
