@@ -41,7 +41,6 @@ type bench struct {
 
 	nextTaskRun int64
 	clock       time.Time
-	outsiders   int               // rows inserted behind the engine's back
 	before      map[string]string // CREATE_DATE of the rows of the last look, by ROW_ID
 	gone        map[string]bool   // row_ids that are no more
 }

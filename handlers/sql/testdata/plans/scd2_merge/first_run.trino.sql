@@ -66,7 +66,7 @@ USING (
   FROM "iceberg"."sales"."etl_change_<task_run_id>_<token>" AS c
   JOIN "iceberg"."sales"."etl_stage_<task_run_id>_<token>" AS s
     ON s."customer_id" = c."customer_id"
-  CROSS JOIN (VALUES ('close'), ('open')) AS o (etl_op)
+  CROSS JOIN (SELECT 'close' AS etl_op UNION ALL SELECT 'open') AS o
   WHERE c.etl_version IS NOT DISTINCT FROM (SELECT snapshot_id FROM "iceberg"."sales"."customers$refs" WHERE name = 'main')
     AND (o.etl_op = 'close' AND c.etl_matched > c.etl_equal OR o.etl_op = 'open' AND c.etl_equal = 0)
 ) AS s

@@ -65,7 +65,7 @@ USING (
   FROM "etl_change_<task_run_id>_<token>" AS c
   JOIN "etl_stage_<task_run_id>_<token>" AS s
     ON s."CUSTOMER_ID" = c."CUSTOMER_ID"
-  CROSS JOIN (VALUES ('close'), ('open')) AS o (etl_op)
+  CROSS JOIN (SELECT 'close' AS etl_op UNION ALL SELECT 'open') AS o
   WHERE c.etl_version IS NOT DISTINCT FROM SYSTEM$LAST_CHANGE_COMMIT_TIME('"WAREHOUSE"."SALES"."CUSTOMERS"')
     AND (o.etl_op = 'close' AND c.etl_matched > c.etl_equal OR o.etl_op = 'open' AND c.etl_equal = 0)
 ) AS s
