@@ -10,7 +10,13 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/warehouses"
+	"github.com/etl-craft/etl-craft/warehouses/warehousetest"
 )
+
+func TestMain(m *testing.M) {
+	warehousetest.SideBySide(8)
+	os.Exit(m.Run())
+}
 
 // server is the one that $ETL_CRAFT_TEST_DATABRICKS names.
 func server(t *testing.T) Options {

@@ -13,7 +13,8 @@ import (
 func TestConformance(t *testing.T) {
 	o := server(t)
 	warehousetest.Run(t, warehousetest.Backend{
-		Name: "trino",
+		SideBySide: true,
+		Name:       "trino",
 		Open: func(t *testing.T) *handlers.Env {
 			return &handlers.Env{Dialect: Dialect, Warehouse: open(t, o), CountTarget: true, TableFormat: warehouses.FormatIceberg}
 		},

@@ -9,9 +9,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/etl-craft/etl-craft/warehouses"
+	"github.com/etl-craft/etl-craft/warehouses/warehousetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	warehousetest.SideBySide(8)
+	goleak.VerifyTestMain(m)
+}
 
 // server reads $ETL_CRAFT_TEST_TRINO, as http://user@host:port?catalog=c&schema=s.
 func server(t *testing.T) Options {

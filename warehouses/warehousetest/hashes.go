@@ -98,6 +98,7 @@ func hashValues(t *testing.T, env *handlers.Env, backend Backend) {
 			continue
 		}
 		t.Run(column, func(t *testing.T) {
+			backend.mayRunAside(t)
 			b := newBench(t, env, backend)
 			values := byColumn[column]
 			columns := []Column{{"id", "int", "INTEGER"}, {"v", values[0].kind, typ}}
@@ -115,6 +116,7 @@ func hashValues(t *testing.T, env *handlers.Env, backend Backend) {
 	}
 	for n, k := range knownRows {
 		t.Run(fmt.Sprintf("row_%d", n+1), func(t *testing.T) {
+			backend.mayRunAside(t)
 			b := newBench(t, env, backend)
 			row := Row{"id": id(0)}
 			var compare []string

@@ -6,6 +6,7 @@ package warehousetest
 import (
 	"flag"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 var (
 	sequences = flag.Int("sequences", 300, "random change sequences for each dialect")
+	whole     = flag.Bool("whole", false, "every directed test, also where one takes minutes")
 	seed      = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random change sequences")
 )
 
@@ -35,6 +37,10 @@ type Backend struct {
 	NoViews   bool // the warehouse has none
 	NoCascade bool // a schema is dropped only when it is empty
 	OneCase   bool // names of tables and schemas are found only as they were written
+	// Directed names the directed tests that are run without -whole, where a statement takes long; nil is all.
+	Directed []string
+	// SideBySide: the tests mostly wait for the server, so that several may run at once.
+	SideBySide bool
 	// Failing is a SELECT of one column "id" that is only found to fail while it runs.
 	Failing string
 	// OtherTypes are columns of the warehouse's own types, as they stand in a SELECT: arrays, JSON and the like.
@@ -51,11 +57,31 @@ func (b Backend) samples() []sample {
 	return slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return !b.has(s.typ) })
 }
 
+func (b Backend) mayRunAside(t *testing.T) {
+	if b.SideBySide {
+		t.Parallel()
+	}
+}
+
+// SideBySide lets n tests of a package run at once, unless the command line says how many. It is for TestMain.
+func SideBySide(n int) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set(strconv.Itoa(n))
+	}
+}
+
 // Run runs the suite.
 func Run(t *testing.T, b Backend) {
 	env := b.Open(t)
 	for _, c := range directed {
-		t.Run(c.name, func(t *testing.T) { c.test(newBench(t, env, b)) })
+		if b.Directed != nil && !*whole && !slices.Contains(b.Directed, c.name) {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			b.mayRunAside(t)
+			c.test(newBench(t, env, b))
+		})
 	}
 	t.Run("readers", func(t *testing.T) { readers(t, env, b) })
 	t.Run("hash_values", func(t *testing.T) { hashValues(t, env, b) })
