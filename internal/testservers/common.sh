@@ -68,10 +68,15 @@ exported() { echo "export $1=${2@Q}"; }
 
 # --- A server whose number is in $dir/NAME.pid, and its output in $dir/NAME.log
 
-# spawn NAME COMMAND... starts it. The command has to name $dir, see spawned.
+# spawn NAME COMMAND... starts it. The command has to name $dir, see spawned. Until the shell has become it, which takes a while on
+# a busy machine, it would pass for one that has ended.
 spawn() {
   (cd "$dir" && exec setsid "${@:2}" 8>&- 9>&-) >"$dir/$1.log" 2>&1 </dev/null &
   echo $! >"$dir/$1.pid"
+  for _ in {1..250}; do
+    spawned "$1" && break
+    sleep 0.02
+  done
 }
 
 # spawned NAME: it runs, and it is this folder's and no other process that got its number.
