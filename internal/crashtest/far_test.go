@@ -57,7 +57,7 @@ var farServers = []farServer{
 		w, err := trino.Open(o)
 		return w, fmt.Sprintf("type: trino, host: %s, port: %d, catalog: %s, user: %s", o.Host, o.Port, o.Catalog, o.User), err
 	}},
-	{"databricks", "ETL_CRAFT_TEST_DATABRICKS", []string{"append", "scd2"}, func(address string) (warehouses.Warehouse, string, error) {
+	{"databricks", "ETL_CRAFT_TEST_DATABRICKS", []string{"scd2"}, func(address string) (warehouses.Warehouse, string, error) {
 		u, err := url.Parse(address)
 		if err != nil {
 			return nil, "", err

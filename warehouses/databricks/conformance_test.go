@@ -14,9 +14,9 @@ func TestConformance(t *testing.T) {
 	warehousetest.Run(t, warehousetest.Backend{
 		SideBySide: true,
 		// Spark takes about a second for each statement.
-		Directed: []string{"evolution adds columns with their complete types", "a retried append replaces its own rows only", "which row of a repeated key is kept",
-			"NULL keys and NULL values", "values in the target's types"},
-		Name: "databricks",
+		Directed: []string{"evolution adds columns with their complete types", "a retried append replaces its own rows only"},
+		Brief:    true,
+		Name:     "databricks",
 		Open: func(t *testing.T) *handlers.Env {
 			return &handlers.Env{Dialect: Dialect, Warehouse: w, CountTarget: true, TableFormat: warehouses.FormatNative}
 		},
