@@ -81,15 +81,17 @@ func (a action) tasks(w warehouse) (prepare, act string) {
 		}
 		prepare += task("fill_"+code, after, run(a.filler(), table)...)
 	}
-	return prepare, task("act", "", run(a, w.in("engine")+"."+a.table())...)
+	return prepare, task(a.table(), "", run(a, w.in("engine")+"."+a.table())...)
 }
 
-// actionPipelines are X, the one task of action X, and PREPARE_X, or one PREPARE for all where statements are slow.
+// actionPipelines are X, the one task of action X, all of them in ALL, and PREPARE_X, or one PREPARE for all where statements
+// are slow.
 func actionPipelines(w warehouse) map[string]string {
 	all := map[string]string{}
 	for _, a := range w.actions() {
 		prepare, act := a.tasks(w)
 		all[a.name] = act
+		all["ALL"] += act
 		if w.far {
 			all["PREPARE"] += prepare
 		} else {
@@ -105,7 +107,7 @@ func (b *bench) actions(p *page) error {
 	if err := b.onLocal("actions", on); err != nil {
 		return err
 	}
-	return b.onFar("actions", on)
+	return b.onFar(p, "actions", on)
 }
 
 // onLocal does something on DuckDB and on PostgreSQL.
@@ -134,8 +136,17 @@ func (b *bench) actionsOn(p *page, dir string, w warehouse) error {
 	if err != nil {
 		return err
 	}
-	for _, a := range w.actions() {
-		engine, hand, err := project.measure(w, a)
+	start := time.Now()
+	for i, a := range w.actions() {
+		var until time.Time // the last pair has to end
+		if w.far {
+			until = start.Add(b.budget * time.Duration(i+1) / time.Duration(len(w.actions())))
+		}
+		if w.far && time.Since(start) > b.budget {
+			say("%s: no time is left for %s", w.title, a.name)
+			continue
+		}
+		engine, hand, err := project.measure(w, a, until)
 		if err != nil {
 			return fmt.Errorf("%s on %s: %w", a.name, w.title, err)
 		}
@@ -150,7 +161,10 @@ func (b *bench) actionsOn(p *page, dir string, w warehouse) error {
 
 // prepare makes both targets and fills them with rows; where statements are slow, with few, and the rest by hand.
 func (p *project) prepare(w warehouse, a action, rows int) error {
-	if w.far && !p.prepared {
+	if !w.far {
+		return p.fill(w, a, rows)
+	}
+	if !p.prepared {
 		if _, err := p.hand(w, source(w, "delta", 0, 10, 0)+source(w, "base", 0, rows, 0)); err != nil {
 			return err
 		}
@@ -184,8 +198,8 @@ func (p *project) fill(w warehouse, a action, rows int) error {
 }
 
 // measure runs an action and its hand-written twin in turns, and makes sure that they leave the same rows.
-func (p *project) measure(w warehouse, a action) (engine, hand []cost, err error) {
-	b, start := p.b, time.Now()
+func (p *project) measure(w warehouse, a action, until time.Time) (engine, hand []cost, err error) {
+	b := p.b
 	ours, theirs := w.in("engine")+"."+a.table(), w.in("hand")+"."+a.table()
 	twin, err := statements(w, a.file(), subject{theirs, w.in("src") + ".delta"})
 	if err != nil {
@@ -225,7 +239,7 @@ func (p *project) measure(w warehouse, a action) (engine, hand []cost, err error
 		if _, err := p.hand(w, same(a, ours, theirs)); err != nil {
 			return nil, nil, err
 		}
-		if w.far && time.Since(start)+time.Since(began) > b.budget/time.Duration(len(w.actions())) {
+		if !until.IsZero() && time.Now().Add(time.Since(began)).After(until) {
 			break
 		}
 	}

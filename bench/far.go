@@ -97,7 +97,7 @@ func (b *bench) far(server farServer) (w warehouse, setUp, drop string, err erro
 }
 
 // onFar does something on each of these warehouses that there is and that is asked for.
-func (b *bench) onFar(name string, do func(dir string, w warehouse) error) error {
+func (b *bench) onFar(p *page, name string, do func(dir string, w warehouse) error) error {
 	for _, server := range farServers {
 		if os.Getenv(server.variable) == "" || !b.asked(server.name) {
 			continue
@@ -117,7 +117,7 @@ func (b *bench) onFar(name string, do func(dir string, w warehouse) error) error
 		if _, dropped := (&project{b: b, dir: dir}).hand(w, drop); dropped != nil {
 			err = errors.Join(err, dropped)
 		}
-		if err != nil {
+		if err = errors.Join(err, p.write(b.out)); err != nil { // what there is by now has taken long
 			return fmt.Errorf("%s: %w", w.title, err)
 		}
 	}
@@ -159,63 +159,51 @@ func (b *bench) plans(p *page) error {
 			return err
 		}
 		for _, a := range w.actions() {
-			if err := project.prepare(w, a, 100); err != nil {
-				return err
-			}
-			shown, err := exec.Command(b.program, "plan", "--pipeline", a.name, "-o", "json", "--config", dir).Output()
-			if err != nil {
-				return fmt.Errorf("plan of %s: %w\n%s", a.name, err, shown)
-			}
-			var doc struct {
-				Tasks []struct {
-					Steps []struct {
-						SQL         string
-						Transaction *int
-						OnlyIf      *string `json:"only_if"`
-					}
+			if !project.prepared {
+				if err := project.prepare(w, a, 100); err != nil {
+					return err
 				}
 			}
-			if err := json.Unmarshal(shown, &doc); err != nil {
-				return err
+		}
+		shown, err := exec.Command(b.program, "plan", "--pipeline", "ALL", "-o", "json", "--config", dir).Output()
+		if err != nil {
+			return fmt.Errorf("plan: %w\n%s", err, shown)
+		}
+		var doc struct {
+			Tasks []struct {
+				Task  string
+				Steps []step
 			}
-			if len(doc.Tasks) != 1 || len(doc.Tasks[0].Steps) == 0 {
-				return fmt.Errorf("no plan of %s: %s", a.name, shown)
-			}
-			var engine, hand counted
-			transactions := map[int]bool{}
-			for _, s := range doc.Tasks[0].Steps {
-				if s.Transaction == nil {
-					engine.add(s.SQL, true)
-					continue
-				}
-				engine.add(s.SQL, false)
-				transactions[*s.Transaction] = true
-			}
-			engine.commits += len(transactions)
+		}
+		if err := json.Unmarshal(shown, &doc); err != nil {
+			return err
+		}
+		for _, a := range w.actions() {
 			twin, err := statements(w, a.file(), subject{w.in("hand") + "." + a.table(), w.in("src") + ".delta"})
 			if err != nil {
 				return err
 			}
-			alone := true
-			for _, s := range split(twin) {
-				switch s {
-				case "BEGIN":
-					alone = false
-				case "COMMIT":
-					alone = true
-					hand.commits++
-				default:
-					hand.add(s, alone)
+			for _, t := range doc.Tasks {
+				if t.Task == a.table() && len(t.Steps) == 0 {
+					return fmt.Errorf("%s cannot be planned: %s", a.name, shown)
+				}
+				if t.Task == a.table() {
+					p.plan(w, a, countPlan(t.Steps), countText(twin))
 				}
 			}
-			p.plan(w, a, engine, hand)
 		}
 		return nil
 	}
 	if err := b.onLocal("plans", count); err != nil {
 		return err
 	}
-	return b.onFar("plans", count)
+	return b.onFar(p, "plans", count)
+}
+
+// step is one of a plan.
+type step struct {
+	SQL         string
+	Transaction *int
 }
 
 // counted are the statements of a plan or of a file.
@@ -229,4 +217,32 @@ func (c *counted) add(sql string, alone bool) {
 	case alone:
 		c.commits++
 	}
+}
+
+func countPlan(steps []step) (c counted) {
+	transactions := map[int]bool{}
+	for _, s := range steps {
+		c.add(s.SQL, s.Transaction == nil)
+		if s.Transaction != nil {
+			transactions[*s.Transaction] = true
+		}
+	}
+	c.commits += len(transactions)
+	return c
+}
+
+func countText(text string) (c counted) {
+	alone := true
+	for _, s := range split(text) {
+		switch s {
+		case "BEGIN":
+			alone = false
+		case "COMMIT":
+			alone = true
+			c.commits++
+		default:
+			c.add(s, alone)
+		}
+	}
+	return c
 }
