@@ -1,10 +1,12 @@
 // Command bench measures etl-craft against hand-written SQL that leaves the same rows, and writes the results page.
 //
-//	go run ./bench [-only cold,validate,chain,actions,rehash,wide,crowd,history] [-rows 1000000] [-stage 100000] [-tasks 1000] [-repeat 5] [-out bench/RESULTS.md]
+//	go run ./bench [-only cold,validate,chain,actions,plans,rehash,wide,crowd,history] [-rows 1000000] [-stage 100000] [-tasks 1000] [-repeat 5] [-warehouses duckdb,postgres,iceberg,trino,databricks] [-budget 5m] [-out bench/RESULTS.md]
 //
 // It builds the program and runs it as a user would, in a process of its own; the hand-written SQL runs in a process of
 // its own too, through the same drivers. ETL_CRAFT_TEST_POSTGRES names PostgreSQL servers, of which the last is measured;
-// without it only SQLite and DuckDB are.
+// without it only SQLite and DuckDB are. Actions and plans are also measured on the servers that ETL_CRAFT_TEST_ICEBERG,
+// ETL_CRAFT_TEST_TRINO and ETL_CRAFT_TEST_DATABRICKS name, in schemas that are dropped at the end. Sections of the page that a
+// run does not measure stay as they are.
 package main
 
 import (
@@ -15,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // options are the sizes of everything.
@@ -23,6 +26,8 @@ type options struct {
 	rows, stage, tasks, repeat int
 	taskRuns                   int
 	out                        string
+	warehouses                 string        // of actions and plans; "" is all
+	budget                     time.Duration // of the actions on one far server
 }
 
 func main() {
@@ -31,12 +36,14 @@ func main() {
 		return
 	}
 	var o options
-	flag.StringVar(&o.only, "only", "cold,validate,chain,actions,rehash,wide,crowd,history", "what to measure, separated by commas")
+	flag.StringVar(&o.only, "only", "cold,validate,chain,actions,plans,rehash,wide,crowd,history", "what to measure, separated by commas")
 	flag.IntVar(&o.rows, "rows", 1_000_000, "rows of the targets")
 	flag.IntVar(&o.stage, "stage", 100_000, "rows that the SELECT returns")
 	flag.IntVar(&o.tasks, "tasks", 1000, "tasks of the chain, and of the smaller wide pipeline")
 	flag.IntVar(&o.taskRuns, "task-runs", 1_000_000, "task runs of the history")
 	flag.IntVar(&o.repeat, "repeat", 5, "pairs of runs per action; the median counts")
+	flag.StringVar(&o.warehouses, "warehouses", "", "of actions and plans, separated by commas; all that there are without it")
+	flag.DurationVar(&o.budget, "budget", 5*time.Minute, "after it, an action on Iceberg, Trino or Databricks has fewer pairs; at least one")
 	flag.StringVar(&o.out, "out", filepath.Join("bench", "RESULTS.md"), "where the results page goes")
 	flag.Parse()
 	exitOn(measureAll(o))
@@ -72,7 +79,7 @@ func measureAll(o options) (err error) {
 	for _, part := range []struct {
 		name    string
 		measure func(*page) error
-	}{{"cold", b.cold}, {"validate", b.validate}, {"chain", b.chains}, {"actions", b.actions}, {"rehash", b.rehash}, {"wide", b.wide}, {"crowd", b.crowd}, {"history", b.histories}} {
+	}{{"cold", b.cold}, {"validate", b.validate}, {"chain", b.chains}, {"actions", b.actions}, {"plans", b.plans}, {"rehash", b.rehash}, {"wide", b.wide}, {"crowd", b.crowd}, {"history", b.histories}} {
 		if !strings.Contains(","+o.only+",", ","+part.name+",") {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +17,8 @@ type page struct {
 	pasts, wides        []string
 	crowds, validates   []string
 	rehashes            []string
+	fars, plans         []string
+	latencies           []string
 }
 
 func newPage(b *bench) *page { return &page{b: b} }
@@ -51,6 +54,25 @@ func (p *page) action(w warehouse, a action, engine, hand cost) {
 	p.acts = append(p.acts, row)
 }
 
+func (p *page) farAction(w warehouse, a action, pairs int, engine, hand cost) {
+	row := fmt.Sprintf("| %s | %s | %d | %s | %s | %s | **%s** | %s | %s |", w.title, a.name, pairs, s(engine.wall), s(hand.wall), s(engine.wall-hand.wall),
+		ratio(engine.wall, hand.wall), mb(engine.peak), mb(hand.peak))
+	say("%s", row)
+	p.fars = append(p.fars, row)
+}
+
+func (p *page) latency(w warehouse, start, query, table time.Duration) {
+	row := fmt.Sprintf("| %s | %s | %s | %s |", w.title, ms(start), ms(query), ms(table))
+	say("%s", row)
+	p.latencies = append(p.latencies, row)
+}
+
+func (p *page) plan(w warehouse, a action, engine, hand counted) {
+	row := fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %d |", w.title, a.name, engine.statements, engine.reads, engine.commits, hand.statements, hand.reads, hand.commits)
+	say("%s", row)
+	p.plans = append(p.plans, row)
+}
+
 func (p *page) validate(pipelines, tasks int, args []string, c cost) {
 	row := fmt.Sprintf("| `%s` | %d × %d | %s | %s | %s | 3 s |", strings.Join(args, " "), pipelines, tasks, ms(c.wall), ms(c.cpu), mb(c.peak))
 	say("%s", row)
@@ -81,6 +103,7 @@ func (p *page) history(engine, title string, empty, full time.Duration) {
 	p.pasts = append(p.pasts, row)
 }
 
+func s(d time.Duration) string  { return fmt.Sprintf("%.1f s", d.Seconds()) }
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 func mb(n int64) string         { return fmt.Sprintf("%d MB", n>>20) }
 func ratio(a, b time.Duration) string {
@@ -92,9 +115,14 @@ func (p *page) write(path string) error {
 	fmt.Fprintf(&t, "# Results\n\n")
 	fmt.Fprintf(&t, "Made by `make bench` on %s, %d CPUs, %s, on %s. Medians; `engine` is the whole process `etl-craft run`, `by hand` a process that\nruns hand-written SQL through the same driver and leaves the same rows, which is checked after each pair.\n",
 		machine(), runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format("2006-01-02"))
+	before := sections(path)
 	section := func(title, text, header string, rows []string) {
-		if len(rows) == 0 {
+		if len(rows) == 0 { // not measured this time
+			t.WriteString(before[title])
 			return
+		}
+		if p.b.warehouses != "" {
+			rows = append(others(before[title], rows), rows...)
 		}
 		columns := strings.Count(header, "|") - 1
 		fmt.Fprintf(&t, "\n## %s\n\n%s\n\n%s\n|%s\n%s\n", title, text, header, strings.Repeat("---|", columns), strings.Join(rows, "\n"))
@@ -105,6 +133,12 @@ func (p *page) write(path string) error {
 		"| Engine DB + warehouse | engine | by hand | overhead | overhead, CPU | peak | bar |", p.chains)
 	section("Actions", fmt.Sprintf("%d rows in the target, %d in the SELECT: half of them changed, three tenths as they were, one fifth new. CPU includes the server's.", p.b.rows, p.b.stage),
 		"| warehouse | action | engine | by hand | wall, ratio | CPU, ratio | peak, engine | peak, by hand | bar |", p.acts)
+	section("Actions on Iceberg, Trino and Databricks", fmt.Sprintf("As above; all keys of DELETE_ROWS, which flags, are in the target. Time is that until the last line of output, without the end of the session.\nThe servers run on the same machine, with %d CPUs for all.", runtime.NumCPU()),
+		"| warehouse | action | pairs | engine | by hand | difference | wall, ratio | peak, engine | peak, by hand |", p.fars)
+	section("Small statements", "What a process takes that signs in and sends `SELECT 1`, and what each further statement takes.",
+		"| warehouse | process | `SELECT 1` | `CREATE TABLE` of one row, `DROP TABLE` |", p.latencies)
+	section("Statements and commits", "As `plan` shows them for a target that has rows: all statements but BEGIN and COMMIT, those of them that only read, and how many commits there are:\ntransactions, and statements outside of one that write, scratch tables included. What the engine asks before it plans is not in it.",
+		"| warehouse | action | statements | reads | commits | by hand: statements | reads | commits |", p.plans)
 	section("Rehash", "Every hash of a target made anew, against the same UPDATE by hand; the engine counts the rows, and those that change, before.",
 		"| warehouse | rows | engine | by hand | wall, ratio | peak |", p.rehashes)
 	section("Ten thousand tasks", "Layers of 100 tasks that append one row each, each waiting for two of the layer before. SQLite + DuckDB.",
@@ -114,6 +148,37 @@ func (p *page) write(path string) error {
 	section("After a million task runs", fmt.Sprintf("An Engine DB with %d task runs, as many attempts, and the gates and actions that go with them, against an empty one, in turns.\nAdmission is everything up to the rows of a new run behind a gate, dispatch what is recorded per task before its first statement;\nthe others are whole processes.", p.b.taskRuns),
 		"| Engine DB | | empty | with history | ratio | bar |", p.pasts)
 	return os.WriteFile(path, []byte(t.String()), 0o644)
+}
+
+// sections are those of a page that was written before, each with the empty line in front.
+func sections(path string) map[string]string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	found := map[string]string{}
+	for i, part := range strings.Split(string(text), "\n## ") {
+		if title, _, _ := strings.Cut(part, "\n"); i > 0 {
+			found[title] = "\n## " + strings.TrimRight(part, "\n") + "\n"
+		}
+	}
+	return found
+}
+
+// others are the rows of a section that was written before, of warehouses of which there is none now.
+func others(section string, rows []string) (kept []string) {
+	first := func(row string) string {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+		return cell
+	}
+	_, table, _ := strings.Cut(section, "---|\n")
+	for row := range strings.Lines(table) {
+		row = strings.TrimSuffix(row, "\n")
+		if !slices.ContainsFunc(rows, func(r string) bool { return first(r) == first(row) }) {
+			kept = append(kept, row)
+		}
+	}
+	return kept
 }
 
 // machine names the processor.

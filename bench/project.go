@@ -15,7 +15,12 @@ type warehouse struct {
 	driver, address string
 	profile         string // of etl-craft.yml
 	server          *serverCPU
+	far             bool   // of farServers
+	prefix          string // of its schemas
 }
+
+// in is the name of a schema.
+func (w warehouse) in(schema string) string { return w.prefix + schema }
 
 func (b *bench) duckdb(dir string) warehouse {
 	path := filepath.Join(dir, "warehouse.duckdb")
@@ -49,9 +54,10 @@ func (b *bench) postgres(name string) (w warehouse, drop func() error, err error
 
 // project is a folder with metadata that has been applied.
 type project struct {
-	b      *bench
-	dir    string
-	server *serverCPU // of either database
+	b        *bench
+	dir      string
+	server   *serverCPU // of either database
+	prepared bool       // its targets are there
 }
 
 const sqliteEngine = "{type: sqlite, path: engine.db}"

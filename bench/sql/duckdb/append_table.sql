@@ -1,5 +1,5 @@
 BEGIN;
-INSERT INTO {{.}} (id, name, city, qty, amount, pipeline_id, pipeline_run_id, task_run_id, create_date)
+INSERT INTO {{.Target}} (id, name, city, qty, amount, pipeline_id, pipeline_run_id, task_run_id, create_date)
 SELECT id, name, city, qty, amount, 0, 0, 0, now()
-FROM src.delta;
+FROM {{.Source}};
 COMMIT;

@@ -1,0 +1,4 @@
+CREATE OR REPLACE TABLE {{.Target}}
+USING delta AS
+SELECT id, name, city, qty, amount, CAST(0 AS bigint) AS pipeline_id, CAST(0 AS bigint) AS pipeline_run_id, CAST(0 AS bigint) AS task_run_id, CAST(row_number() OVER (ORDER BY NULL) AS bigint) AS row_id
+FROM {{.Source}};

@@ -1,0 +1,6 @@
+BEGIN;
+DELETE FROM {{.Target}};
+INSERT INTO {{.Target}} (id, name, city, qty, amount, pipeline_id, pipeline_run_id, task_run_id, row_id)
+SELECT id, name, city, qty, amount, 0, 0, 0, row_number() OVER ()
+FROM {{.Source}};
+COMMIT;
