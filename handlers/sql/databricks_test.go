@@ -93,7 +93,11 @@ func openDatabricks(t *testing.T) (warehouses.Warehouse, func(string) string, re
 	}
 	empty()
 	t.Cleanup(empty)
-	return w, func(text string) string { return strings.ReplaceAll(text, ofProcess, "") }, through.record
+	facts, err := w.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, strings.NewReplacer(ofProcess, "", "'"+facts.User+"'", "'<user>'").Replace, through.record
 }
 
 // thriftWire stands between the driver and Databricks and keeps the statements that pass.

@@ -43,7 +43,7 @@ ON t.`customer_id` = s.`customer_id`
 WHEN MATCHED THEN UPDATE SET
   `delete_flag` = 'Y',
   `update_date` = <now>,
-  `updated_by` = 'etl',
+  `updated_by` = '<user>',
   `pipeline_id` = 3,
   `pipeline_run_id` = <pipeline_run_id>,
   `task_run_id` = <task_run_id>;

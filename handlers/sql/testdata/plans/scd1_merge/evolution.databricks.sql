@@ -78,7 +78,7 @@ WHEN MATCHED THEN UPDATE SET
   `hash_key` = s.etl_hash,
   `delete_flag` = 'N',
   `update_date` = <now>,
-  `updated_by` = 'etl',
+  `updated_by` = '<user>',
   `pipeline_id` = 3,
   `pipeline_run_id` = <pipeline_run_id>,
   `task_run_id` = <task_run_id>
@@ -109,9 +109,9 @@ VALUES (
   <task_run_id>,
   s.etl_hash,
   <now>,
-  'etl',
+  '<user>',
   <now>,
-  'etl',
+  '<user>',
   'N'
 );
 

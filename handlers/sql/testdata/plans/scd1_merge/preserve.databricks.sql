@@ -73,7 +73,7 @@ WHEN MATCHED THEN UPDATE SET
   `hash_key` = md5(concat(coalesce(concat('V', length(coalesce(s.`name`, t.`name`)), ':', coalesce(s.`name`, t.`name`)), 'N'), coalesce(concat('V', length(coalesce(s.`email`, t.`email`)), ':', coalesce(s.`email`, t.`email`)), 'N'))),
   `delete_flag` = 'N',
   `update_date` = <now>,
-  `updated_by` = 'etl',
+  `updated_by` = '<user>',
   `pipeline_id` = 3,
   `pipeline_run_id` = <pipeline_run_id>,
   `task_run_id` = <task_run_id>
@@ -102,9 +102,9 @@ VALUES (
   <task_run_id>,
   s.etl_hash,
   <now>,
-  'etl',
+  '<user>',
   <now>,
-  'etl',
+  '<user>',
   'N'
 );
 

@@ -76,7 +76,7 @@ ON t.`customer_id` = s.`customer_id`
 WHEN MATCHED THEN UPDATE SET
   `active_flag` = 'N',
   `update_date` = <now>,
-  `updated_by` = 'etl',
+  `updated_by` = '<user>',
   `pipeline_id` = 3,
   `pipeline_run_id` = <pipeline_run_id>,
   `task_run_id` = <task_run_id>
@@ -106,9 +106,9 @@ VALUES (
   <task_run_id>,
   s.etl_hash,
   <now>,
-  'etl',
+  '<user>',
   <now>,
-  'etl',
+  '<user>',
   'N',
   'Y'
 );
