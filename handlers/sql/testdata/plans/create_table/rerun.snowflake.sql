@@ -4,7 +4,7 @@
 -- readers see the old table or the new one
 CREATE OR REPLACE TABLE "WAREHOUSE"."SALES"."ORDERS"
   COPY GRANTS
-  COMMENT = 'it''s the orders'
+  COMMENT = 'it\'s the orders'
 AS
 SELECT
   s."ORDER_ID" AS "ORDER_ID",

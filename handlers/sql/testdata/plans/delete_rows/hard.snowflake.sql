@@ -24,18 +24,14 @@ FROM "etl_stage_<task_run_id>_<token>";
 
 -- 5 rows to delete (counts DELETE_COUNT)
 SELECT count(*) FROM "WAREHOUSE"."SALES"."CUSTOMERS" AS t
-WHERE EXISTS (
-    SELECT 1 FROM "etl_stage_<task_run_id>_<token>" AS s
-    WHERE s."CUSTOMER_ID" = t."CUSTOMER_ID"
-  );
+JOIN "etl_change_<task_run_id>_<token>" AS c
+  ON t."CUSTOMER_ID" = c."CUSTOMER_ID";
 
 -- 6 first row to delete (remembers the row, only if DELETE_COUNT > 0)
 -- its absence will prove the commit
 SELECT min(t.row_id) FROM "WAREHOUSE"."SALES"."CUSTOMERS" AS t
-WHERE EXISTS (
-    SELECT 1 FROM "etl_stage_<task_run_id>_<token>" AS s
-    WHERE s."CUSTOMER_ID" = t."CUSTOMER_ID"
-  );
+JOIN "etl_change_<task_run_id>_<token>" AS c
+  ON t."CUSTOMER_ID" = c."CUSTOMER_ID";
 
 -- 7 delete rows (only if DELETE_COUNT > 0)
 -- nothing when the target is no longer as it was classified

@@ -24,10 +24,8 @@ FROM "etl_stage_<task_run_id>_<token>";
 
 -- 5 rows to flag (counts UPDATE_COUNT)
 SELECT count(*) FROM "WAREHOUSE"."SALES"."CUSTOMERS" AS t
-WHERE EXISTS (
-    SELECT 1 FROM "etl_stage_<task_run_id>_<token>" AS s
-    WHERE s."CUSTOMER_ID" = t."CUSTOMER_ID"
-  )
+JOIN "etl_change_<task_run_id>_<token>" AS c
+  ON t."CUSTOMER_ID" = c."CUSTOMER_ID"
   AND t.delete_flag IS DISTINCT FROM 'Y';
 
 -- 6 flag rows (only if UPDATE_COUNT > 0)
