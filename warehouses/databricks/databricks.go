@@ -89,10 +89,12 @@ type warehouse struct {
 	facts *warehouses.Facts
 }
 
+// silence keeps the driver from logging each error to stderr, with its statement. Its level is one for all connections.
+var silence = sync.OnceValue(func() error { return logger.SetLogLevel("disabled") })
+
 // Open prepares access to the SQL warehouse; the first session connects.
 func Open(o Options) (warehouses.Warehouse, error) {
-	// The driver logs each error to stderr, with its statement.
-	if err := logger.SetLogLevel("disabled"); err != nil {
+	if err := silence(); err != nil {
 		return nil, err
 	}
 	if err := o.readHost(); err != nil {
