@@ -24,7 +24,7 @@ const (
 
 // conflicts are the texts by which a commit that another writer prevented differs from one that can never succeed: both
 // have the same name and code.
-var conflicts = []string{"Found conflicting", "is not same as table metadata location", "concurrent update", "stale table metadata", "branch main has changed", "Version token mismatch"}
+var conflicts = []string{"Found conflicting", "Found new conflicting", "Missing required files to delete", "is not same as table metadata location", "concurrent update", "stale table metadata", "branch main has changed", "Version token mismatch"}
 
 // passing are the names of errors that may be gone the next time.
 var passing = []string{"NO_NODES_AVAILABLE", "REMOTE_TASK_ERROR", "REMOTE_TASK_MISMATCH", "REMOTE_HOST_GONE", "PAGE_TRANSPORT_ERROR", "PAGE_TRANSPORT_TIMEOUT",

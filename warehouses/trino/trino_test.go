@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trinodb/trino-go-client/trino"
+
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/warehouses"
 )
@@ -293,5 +295,22 @@ func TestLocation(t *testing.T) {
 	shown, err := c.Rows(t.Context(), warehouses.SQL("SHOW CREATE TABLE "+c.schema+".t"), 1)
 	if err != nil || !strings.Contains(shown[0][0], "location = '"+where) {
 		t.Errorf("%v, %v", shown, err)
+	}
+}
+
+// TestCommitErrors: one name of the server is for commits that another writer prevented and for those that cannot succeed.
+func TestCommitErrors(t *testing.T) {
+	for text, code := range map[string]fault.Code{
+		"Failed to commit the transaction during write: Found conflicting files that can contain records matching true: [a.parquet]":          fault.WriteConflict,
+		"Failed to commit the transaction during write: Found new conflicting delete files that can apply to records matching x: [b.parquet]": fault.WriteConflict,
+		"Failed to commit the transaction during insert: Metadata location [a] is not same as table metadata location [b] for s.t":            fault.WriteConflict,
+		"Failed to commit the transaction during insert: Failed to update table due to concurrent updates":                                    fault.WriteConflict,
+		"Failed to set column type: Cannot change column type: q: long -> int":                                                                fault.StatementFailed,
+	} {
+		s := &session{w: &warehouse{place: "h:1"}}
+		err := s.failed(t.Context(), &trino.ErrQueryFailed{Reason: &trino.ErrTrino{ErrorName: commitError, ErrorType: "EXTERNAL", Message: text}})
+		if !fault.Has(err, code) || fault.As(err).Retryable != (code == fault.WriteConflict) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
