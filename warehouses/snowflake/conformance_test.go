@@ -21,6 +21,10 @@ func backend(t *testing.T, format string) warehousetest.Backend {
 	}
 	if emulated(address) {
 		b.Lacks = append(b.Lacks, "dec38_0") // its integers have 64 bits
+		// It takes minutes for statements with many columns.
+		b.Directed = []string{"evolution adds columns with their complete types", "a retried append replaces its own rows only", "a SELECT that fails keeps the old rows",
+			"a SELECT may read its own target", "which row of a repeated key is kept", "a deleted row comes back whole", "NULL keys and NULL values", "values in the target's types",
+			"witnesses of lost attempts", "types that cannot be hashed pass through"}
 	}
 	return b
 }
@@ -28,7 +32,7 @@ func backend(t *testing.T, format string) warehousetest.Backend {
 // TestConformance runs on native tables. A real account would take the same environment variable.
 func TestConformance(t *testing.T) {
 	b := backend(t, warehouses.FormatNative)
-	b.Sequences = 8
+	b.Sequences = 4
 	warehousetest.Run(t, b)
 }
 
