@@ -24,18 +24,14 @@ FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`;
 
 -- 5 rows to delete (counts DELETE_COUNT)
 SELECT count(*) FROM `main`.`sales`.`customers` AS t
-WHERE EXISTS (
-    SELECT 1 FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>` AS s
-    WHERE s.`customer_id` = t.`customer_id`
-  );
+JOIN `main`.`sales`.`etl_change_<task_run_id>_<token>` AS c
+  ON t.`customer_id` = c.`customer_id`;
 
 -- 6 first row to delete (remembers the row, only if DELETE_COUNT > 0)
 -- its absence will prove the commit
 SELECT min(t.row_id) FROM `main`.`sales`.`customers` AS t
-WHERE EXISTS (
-    SELECT 1 FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>` AS s
-    WHERE s.`customer_id` = t.`customer_id`
-  );
+JOIN `main`.`sales`.`etl_change_<task_run_id>_<token>` AS c
+  ON t.`customer_id` = c.`customer_id`;
 
 -- 7 delete rows (only if DELETE_COUNT > 0)
 -- nothing when the target is no longer as it was classified

@@ -24,10 +24,8 @@ FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>`;
 
 -- 5 rows to flag (counts UPDATE_COUNT)
 SELECT count(*) FROM `main`.`sales`.`customers` AS t
-WHERE EXISTS (
-    SELECT 1 FROM `main`.`sales`.`etl_stage_<task_run_id>_<token>` AS s
-    WHERE s.`customer_id` = t.`customer_id`
-  )
+JOIN `main`.`sales`.`etl_change_<task_run_id>_<token>` AS c
+  ON t.`customer_id` = c.`customer_id`
   AND t.delete_flag IS DISTINCT FROM 'Y';
 
 -- 6 flag rows (only if UPDATE_COUNT > 0)
