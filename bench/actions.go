@@ -107,7 +107,7 @@ func (b *bench) actions(p *page) error {
 	if err := b.onLocal("actions", on); err != nil {
 		return err
 	}
-	return b.onFar(p, "actions", on)
+	return b.onFar("actions", on)
 }
 
 // onLocal does something on DuckDB and on PostgreSQL.
@@ -152,6 +152,9 @@ func (b *bench) actionsOn(p *page, dir string, w warehouse) error {
 		}
 		if w.far {
 			p.farAction(w, a, len(engine), median(untilSaid(engine)), median(untilSaid(hand)))
+			if err := p.write(b.out); err != nil { // what there is by now has taken long
+				return err
+			}
 		} else {
 			p.action(w, a, median(engine), median(hand))
 		}

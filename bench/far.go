@@ -97,7 +97,7 @@ func (b *bench) far(server farServer) (w warehouse, setUp, drop string, err erro
 }
 
 // onFar does something on each of these warehouses that there is and that is asked for.
-func (b *bench) onFar(p *page, name string, do func(dir string, w warehouse) error) error {
+func (b *bench) onFar(name string, do func(dir string, w warehouse) error) error {
 	for _, server := range farServers {
 		if os.Getenv(server.variable) == "" || !b.asked(server.name) {
 			continue
@@ -117,7 +117,7 @@ func (b *bench) onFar(p *page, name string, do func(dir string, w warehouse) err
 		if _, dropped := (&project{b: b, dir: dir}).hand(w, drop); dropped != nil {
 			err = errors.Join(err, dropped)
 		}
-		if err = errors.Join(err, p.write(b.out)); err != nil { // what there is by now has taken long
+		if err != nil {
 			return fmt.Errorf("%s: %w", w.title, err)
 		}
 	}
@@ -197,7 +197,7 @@ func (b *bench) plans(p *page) error {
 	if err := b.onLocal("plans", count); err != nil {
 		return err
 	}
-	return b.onFar(p, "plans", count)
+	return b.onFar("plans", count)
 }
 
 // step is one of a plan.
