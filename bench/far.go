@@ -4,80 +4,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/etl-craft/etl-craft/warehouses"
-	"github.com/etl-craft/etl-craft/warehouses/databricks"
-	"github.com/etl-craft/etl-craft/warehouses/duckdbiceberg"
-	"github.com/etl-craft/etl-craft/warehouses/trino"
+	"github.com/etl-craft/etl-craft/internal/testservers"
 )
 
-// farServer is a warehouse that is reached through the product's own package, for want of a plain address of a driver.
-type farServer struct {
-	name, title, variable string
-	open                  func(address string) (w warehouses.Warehouse, profile string, err error)
-}
-
-var farServers = []farServer{
-	{"iceberg", "Iceberg through DuckDB", "ETL_CRAFT_TEST_ICEBERG", func(address string) (warehouses.Warehouse, string, error) {
-		u, err := url.Parse(address)
-		if err != nil {
-			return nil, "", err
-		}
-		q := u.Query()
-		u.RawQuery = ""
-		o := duckdbiceberg.Options{
-			CatalogURI: u.String(), Warehouse: q.Get("warehouse"), Catalog: "lake", ClientID: q.Get("client_id"), ClientSecret: q.Get("client_secret"),
-			S3Endpoint: q.Get("s3_endpoint"), S3Region: q.Get("s3_region"), S3URLStyle: "path", S3KeyID: q.Get("s3_key_id"), S3Secret: q.Get("s3_secret"),
-			ExtensionDir: q.Get("extension_dir"),
-		}
-		w, err := duckdbiceberg.Open(o)
-		return w, fmt.Sprintf("{type: duckdb, table_format: iceberg, catalog_uri: %q, warehouse: %s, catalog: lake, client_id: %s, client_secret: %s, s3_endpoint: %q, "+
-			"s3_region: %s, s3_url_style: path, s3_use_ssl: false, s3_key_id: %s, s3_secret: %s, extension_dir: %q}",
-			o.CatalogURI, o.Warehouse, o.ClientID, o.ClientSecret, o.S3Endpoint, o.S3Region, o.S3KeyID, o.S3Secret, o.ExtensionDir), err
-	}},
-	{"trino", "Trino + Iceberg", "ETL_CRAFT_TEST_TRINO", func(address string) (warehouses.Warehouse, string, error) {
-		u, err := url.Parse(address)
-		if err != nil {
-			return nil, "", err
-		}
-		port, err := strconv.Atoi(u.Port())
-		if err != nil {
-			return nil, "", err
-		}
-		o := trino.Options{Host: u.Hostname(), Port: port, User: u.User.Username(), Catalog: u.Query().Get("catalog")}
-		w, err := trino.Open(o)
-		return w, fmt.Sprintf("{type: trino, host: %s, port: %d, catalog: %s, user: %s}", o.Host, o.Port, o.Catalog, o.User), err
-	}},
-	{"databricks", "Databricks protocol, Spark + Delta", "ETL_CRAFT_TEST_DATABRICKS", func(address string) (warehouses.Warehouse, string, error) {
-		u, err := url.Parse(address)
-		if err != nil {
-			return nil, "", err
-		}
-		o, err := databricks.ParseAddress(address)
-		if err != nil {
-			return nil, "", err
-		}
-		w, err := databricks.Open(o)
-		return w, fmt.Sprintf("{type: databricks, host: %q, http_path: %s, catalog: %s, token: %s}", u.Scheme+"://"+u.Host, o.HTTPPath, o.Catalog, o.Token), err
-	}},
-}
+// farServers are warehouses that are reached through the product's own packages, for want of a plain address of a driver.
+var farServers = []testservers.Server{testservers.Iceberg, testservers.Trino, testservers.Databricks}
 
 // far is one with schemas of this process' own; drop ends them, and the tables of actions in them.
-func (b *bench) far(server farServer) (w warehouse, setUp, drop string, err error) {
-	address := os.Getenv(server.variable)
-	_, profile, err := server.open(address)
+func (b *bench) far(server testservers.Server) (w warehouse, setUp, drop string, err error) {
+	address := os.Getenv(server.Variable)
+	_, profile, err := server.Open(address)
 	if err != nil {
 		return w, "", "", err
 	}
-	w = warehouse{name: server.name, title: server.title, driver: server.name, address: address, profile: profile, far: true,
+	w = warehouse{name: server.Name, title: server.Title, driver: server.Name, address: address, profile: "{" + profile + "}", far: true,
 		prefix: fmt.Sprintf("bench_%x_%d_", time.Now().Unix(), os.Getpid())}
 	for _, schema := range []string{"src", "engine", "hand"} {
 		setUp += "CREATE SCHEMA " + w.prefix + schema + ";\n"
@@ -99,14 +46,14 @@ func (b *bench) far(server farServer) (w warehouse, setUp, drop string, err erro
 // onFar does something on each of these warehouses that there is and that is asked for.
 func (b *bench) onFar(name string, do func(dir string, w warehouse) error) error {
 	for _, server := range farServers {
-		if os.Getenv(server.variable) == "" || !b.asked(server.name) {
+		if os.Getenv(server.Variable) == "" || !b.asked(server.Name) {
 			continue
 		}
 		w, setUp, drop, err := b.far(server)
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join(b.dir, name+"-"+server.name)
+		dir := filepath.Join(b.dir, name+"-"+server.Name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}

@@ -26,8 +26,8 @@ func byHand(args []string) error {
 		return err
 	}
 	for _, server := range farServers {
-		if server.name == args[0] {
-			w, _, err := server.open(args[1])
+		if server.Name == args[0] {
+			w, _, err := server.Open(args[1])
 			if err != nil {
 				return err
 			}

@@ -49,10 +49,7 @@ func (p *planner) appendTable() error {
 	}
 	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.stage}), Counts: warehouses.InsertCount})
 	p.targetCount()
-	if p.d.Transactional && !p.first && p.computesRowID() {
-		p.scratchDropped(p.change)
-	}
-	p.scratchDropped(p.stage)
+	p.scratchDropped()
 	p.plan.Columns = p.keptShape(nil)
 	return nil
 }

@@ -28,7 +28,7 @@ func (p *planner) deleteRows() error {
 	p.lockTarget()
 	f := frame{Target: p.target, Stage: p.stage, Change: p.change, Keys: p.keys(), Version: p.version()}
 	if !p.d.Transactional {
-		p.add(warehouses.Step{Name: "classify", Purpose: "each key once", SQL: p.render("delete_classify", f)})
+		p.classify("each key once", "delete_classify", f)
 	}
 	f.Where = p.render("key_staged", f)
 	if p.spec.Hard {
@@ -48,11 +48,7 @@ func (p *planner) deleteRows() error {
 		p.deletion(warehouses.Step{Name: "flag rows", OnlyIf: []warehouses.Count{warehouses.UpdateCount}}, "flag_rows", f)
 	}
 	p.targetCount()
-	if p.d.Transactional {
-		p.scratchDropped(p.stage)
-	} else {
-		p.scratchDropped(p.change, p.stage)
-	}
+	p.scratchDropped()
 	p.plan.Columns = p.keptShape(nil)
 	return nil
 }

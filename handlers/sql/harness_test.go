@@ -110,16 +110,9 @@ func inCatalog(t *testing.T) []backend {
 		t.Log("without Iceberg: ETL_CRAFT_TEST_ICEBERG names no catalog")
 		return nil
 	}
-	u, err := url.Parse(address)
+	options, err := duckdbiceberg.ParseAddress(address)
 	if err != nil {
 		t.Fatal(err)
-	}
-	q := u.Query()
-	u.RawQuery = ""
-	options := duckdbiceberg.Options{
-		CatalogURI: u.String(), Warehouse: q.Get("warehouse"), Catalog: "lake", ClientID: q.Get("client_id"), ClientSecret: q.Get("client_secret"),
-		S3Endpoint: q.Get("s3_endpoint"), S3Region: q.Get("s3_region"), S3URLStyle: "path", S3KeyID: q.Get("s3_key_id"), S3Secret: q.Get("s3_secret"),
-		ExtensionDir: q.Get("extension_dir"),
 	}
 	return []backend{{name: "duckdb_iceberg", alone: true, runs: hasNo("create_table/loses_index", "create_table/refused_view"), open: func(t *testing.T) (warehouses.Warehouse, func(string) string, record) {
 		w, err := duckdbiceberg.Open(options)

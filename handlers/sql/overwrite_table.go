@@ -42,10 +42,7 @@ func (p *planner) overwriteTable() error {
 	}
 	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.stage}), Counts: warehouses.InsertCount})
 	p.targetCount()
-	if p.d.Transactional && p.computesRowID() {
-		p.scratchDropped(p.change)
-	}
-	p.scratchDropped(p.stage)
+	p.scratchDropped()
 	p.plan.Columns = p.keptShape(added)
 	return nil
 }

@@ -22,7 +22,8 @@ type planner struct {
 
 	plan                 *warehouses.Plan
 	target               warehouses.SQL
-	stage, change, fresh warehouses.SQL // scratch: staged rows, classified keys, the table that will replace the target
+	scratch              []warehouses.SQL // tables that the plan makes for itself, in their order
+	stage, change, fresh warehouses.SQL   // scratch: staged rows, classified keys, the table that will replace the target
 }
 
 // frame is what statement templates may use. Every field is rendered SQL.
@@ -123,17 +124,23 @@ func (p *planner) lockTarget() {
 	}
 }
 
-func (p *planner) scratchDropped(tables ...warehouses.SQL) {
+func (p *planner) scratchDropped() {
 	if p.d.TempOptions != "" {
 		return // they end with the transaction
 	}
-	for _, t := range tables {
+	for _, t := range slices.Backward(p.scratch) {
 		if p.d.Transactional {
 			p.add(warehouses.Step{Name: "drop scratch", SQL: p.render("drop_table", frame{Table: t})})
 		} else {
 			p.add(warehouses.Step{Name: "drop scratch", SQL: p.render("drop_scratch", frame{Table: t}), Cleanup: true})
 		}
 	}
+}
+
+// classify finds out what becomes of each key of the stage.
+func (p *planner) classify(purpose, statement string, f frame) {
+	p.scratch = append(p.scratch, p.change)
+	p.add(warehouses.Step{Name: "classify", Purpose: purpose, SQL: p.render(statement, f)})
 }
 
 // dropLeft removes scratch tables of earlier attempts of this task run. One of them that still runs, without the target's
@@ -171,6 +178,7 @@ func (p *planner) stageSelect() {
 		f.Definitions = append(f.Definitions, p.d.Ident(c.Name)+" "+stored.Type.SQL)
 		f.Casts = append(f.Casts, cast(p.d, p.d.Ident(c.Name), stored.Type)+" AS "+p.d.Ident(c.Name))
 	}
+	p.scratch = append(p.scratch, p.stage)
 	p.dropLeft()
 	if !p.d.Transactional {
 		p.add(warehouses.Step{Name: "stage the SELECT", Purpose: "with the types that the target stores", SQL: p.render("stage_cast", f)})
@@ -334,9 +342,10 @@ func (p *planner) nextRowID() warehouses.SQL {
 
 // rememberRowID keeps the highest number in the target before its rows are deleted, and goes on after it.
 func (p *planner) rememberRowID() warehouses.SQL {
-	if !p.computesRowID() {
+	if !p.computesRowID() || p.in.table.Column(rowID) == nil {
 		return p.nextRowID()
 	}
+	p.scratch = append(p.scratch, p.change)
 	p.add(warehouses.Step{Name: "remember the highest ROW_ID", Purpose: "ids of replaced rows are never used again",
 		SQL: p.render("remember_row_id", frame{Target: p.target, Change: p.change})})
 	return p.render("highest_row_id", frame{Target: p.change}) + " + " + p.d.RowNumber

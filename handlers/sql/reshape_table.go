@@ -32,10 +32,7 @@ func (p *planner) reshapeTable() error {
 	p.add(warehouses.Step{Name: "insert the new rows", Writes: true, SQL: p.render("insert_all", f)})
 	p.add(warehouses.Step{Name: "new rows", SQL: p.render("count", frame{Table: p.stage}), Counts: warehouses.InsertCount})
 	p.targetCount()
-	if p.in.table.Column(rowID) != nil {
-		p.scratchDropped(p.change)
-	}
-	p.scratchDropped(p.stage)
+	p.scratchDropped()
 	p.plan.Columns = want
 	return nil
 }

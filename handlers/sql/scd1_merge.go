@@ -24,7 +24,7 @@ func (p *planner) scd1Merge() error {
 		f.NewHash = p.hashOf(p.kept)
 		newHash = f.NewHash
 	}
-	p.add(warehouses.Step{Name: "classify", Purpose: "one row for each new or changed key", SQL: p.render("scd1_classify", f)})
+	p.classify("one row for each new or changed key", "scd1_classify", f)
 	p.add(warehouses.Step{Name: "changed rows", SQL: p.render("scd1_update_count", f), Counts: warehouses.UpdateCount})
 	p.add(warehouses.Step{Name: "new rows", SQL: p.render("scd1_insert_count", f), Counts: warehouses.InsertCount})
 
@@ -48,7 +48,7 @@ func (p *planner) scd1Merge() error {
 		p.publishMerge("update changed rows and insert new ones", "scd1_merge", f)
 	}
 	p.targetCount()
-	p.scratchDropped(p.change, p.stage)
+	p.scratchDropped()
 	p.plan.Columns = p.keptShape(added)
 	return nil
 }

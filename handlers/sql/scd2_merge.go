@@ -14,7 +14,7 @@ func (p *planner) scd2Merge() error {
 	}
 	p.addColumns(added)
 	f := frame{Target: p.target, Stage: p.stage, Change: p.change, Keys: p.keys(), Hash: p.stagedHash(), Version: p.version()}
-	p.add(warehouses.Step{Name: "classify", Purpose: "one row for each new or changed key", SQL: p.render("scd2_classify", f)})
+	p.classify("one row for each new or changed key", "scd2_classify", f)
 	p.add(warehouses.Step{Name: "changed rows", SQL: p.render("scd2_close_count", f), Counts: warehouses.UpdateCount})
 	p.add(warehouses.Step{Name: "new versions", SQL: p.render("scd2_open_count", f), Counts: warehouses.InsertCount})
 	f.Sets = append([]warehouses.SQL{p.engineColumn(activeFlag) + " = 'N'"}, p.stamps.touched(p.d)...)
@@ -26,7 +26,7 @@ func (p *planner) scd2Merge() error {
 		p.publishMerge("close changed versions and open new ones", "scd2_merge", f)
 	}
 	p.targetCount()
-	p.scratchDropped(p.change, p.stage)
+	p.scratchDropped()
 	p.plan.Columns = p.keptShape(added)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -44,22 +45,18 @@ func onTrino(t *testing.T) []backend {
 
 func openTrino(t *testing.T, address string) (warehouses.Warehouse, func(string) string, record) {
 	t.Helper()
-	u, err := url.Parse(address)
+	o, err := trino.ParseAddress(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	statements := &statementsSent{}
-	server := httptest.NewServer(statements.passOn(u.Host))
+	server := httptest.NewServer(statements.passOn(net.JoinHostPort(o.Host, strconv.Itoa(o.Port))))
 	t.Cleanup(server.Close)
-	through, err := url.Parse(server.URL)
+	through, err := trino.ParseAddress(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := strconv.Atoi(through.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := trino.Options{Host: through.Hostname(), Port: port, User: u.User.Username(), Catalog: u.Query().Get("catalog")}
+	o.Host, o.Port = through.Host, through.Port
 	w, err := trino.Open(o)
 	if err != nil {
 		t.Fatal(err)

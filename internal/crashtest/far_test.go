@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -13,10 +12,8 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/testservers"
 	"github.com/etl-craft/etl-craft/warehouses"
-	"github.com/etl-craft/etl-craft/warehouses/databricks"
-	"github.com/etl-craft/etl-craft/warehouses/duckdbiceberg"
-	"github.com/etl-craft/etl-craft/warehouses/trino"
 )
 
 // farPatience is for statements that take seconds each, of several tests at once.
@@ -30,12 +27,9 @@ type far struct {
 	schema    string
 }
 
-// farServer is how to reach such a warehouse.
 type farServer struct {
-	name, variable string
-	scenarios      []string // that the crash matrix takes without -whole
-	// open reads the variable.
-	open func(address string) (w warehouses.Warehouse, settings string, err error)
+	testservers.Server
+	scenarios []string // that the crash matrix takes without -whole
 }
 
 var whole = flag.Bool("whole", false, "every scenario of the crash matrix, also on warehouses where it takes minutes")
@@ -43,60 +37,17 @@ var whole = flag.Bool("whole", false, "every scenario of the crash matrix, also 
 // changing are the scenarios that change a target that is there.
 var changing = []string{"replace", "overwrite", "append", "scd1", "scd2", "soft delete", "hard delete"}
 
-var farServers = []farServer{
-	{"trino", "ETL_CRAFT_TEST_TRINO", changing, func(address string) (warehouses.Warehouse, string, error) {
-		u, err := url.Parse(address)
-		if err != nil {
-			return nil, "", err
-		}
-		port, err := strconv.Atoi(u.Port())
-		if err != nil {
-			return nil, "", err
-		}
-		o := trino.Options{Host: u.Hostname(), Port: port, User: u.User.Username(), Catalog: u.Query().Get("catalog")}
-		w, err := trino.Open(o)
-		return w, fmt.Sprintf("type: trino, host: %s, port: %d, catalog: %s, user: %s", o.Host, o.Port, o.Catalog, o.User), err
-	}},
-	{"databricks", "ETL_CRAFT_TEST_DATABRICKS", nil, func(address string) (warehouses.Warehouse, string, error) {
-		u, err := url.Parse(address)
-		if err != nil {
-			return nil, "", err
-		}
-		o, err := databricks.ParseAddress(address)
-		if err != nil {
-			return nil, "", err
-		}
-		w, err := databricks.Open(o)
-		return w, fmt.Sprintf("type: databricks, host: %q, http_path: %s, catalog: %s, token: %s", u.Scheme+"://"+u.Host, o.HTTPPath, o.Catalog, o.Token), err
-	}},
-	{"iceberg", "ETL_CRAFT_TEST_ICEBERG", changing, func(address string) (warehouses.Warehouse, string, error) {
-		u, err := url.Parse(address)
-		if err != nil {
-			return nil, "", err
-		}
-		q := u.Query()
-		u.RawQuery = ""
-		o := duckdbiceberg.Options{
-			CatalogURI: u.String(), Warehouse: q.Get("warehouse"), Catalog: "lake", ClientID: q.Get("client_id"), ClientSecret: q.Get("client_secret"),
-			S3Endpoint: q.Get("s3_endpoint"), S3Region: q.Get("s3_region"), S3URLStyle: "path", S3KeyID: q.Get("s3_key_id"), S3Secret: q.Get("s3_secret"),
-			ExtensionDir: q.Get("extension_dir"),
-		}
-		w, err := duckdbiceberg.Open(o)
-		return w, fmt.Sprintf("type: duckdb, table_format: iceberg, catalog_uri: %q, warehouse: %s, catalog: lake, client_id: %s, client_secret: %s, s3_endpoint: %q, "+
-			"s3_region: %s, s3_url_style: path, s3_use_ssl: false, s3_key_id: %s, s3_secret: %s, extension_dir: %q",
-			o.CatalogURI, o.Warehouse, o.ClientID, o.ClientSecret, o.S3Endpoint, o.S3Region, o.S3KeyID, o.S3Secret, o.ExtensionDir), err
-	}},
-}
+var farServers = []farServer{{testservers.Trino, changing}, {testservers.Databricks, nil}, {testservers.Iceberg, changing}}
 
 // onFar runs a test on each of these warehouses that is there; a missing one fails in CI.
 func onFar(t *testing.T, test func(*testing.T, farServer)) {
 	for _, server := range farServers {
-		t.Run(server.name, func(t *testing.T) {
-			if os.Getenv(server.variable) == "" {
+		t.Run(server.Name, func(t *testing.T) {
+			if os.Getenv(server.Variable) == "" {
 				if os.Getenv("CI") == "true" {
-					t.Fatalf("%s names no server, and CI=true", server.variable)
+					t.Fatalf("%s names no server, and CI=true", server.Variable)
 				}
-				t.Skipf("%s names no server", server.variable)
+				t.Skipf("%s names no server", server.Variable)
 			}
 			t.Parallel()
 			test(t, server)
@@ -107,7 +58,7 @@ func onFar(t *testing.T, test func(*testing.T, farServer)) {
 // schema makes one with the rows that scenarios read; it goes with the test.
 func (server farServer) schema(t *testing.T) *far {
 	t.Helper()
-	w, settings, err := server.open(os.Getenv(server.variable))
+	w, settings, err := server.Open(os.Getenv(server.Variable))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +233,7 @@ func (server farServer) project(t *testing.T, s scenario) project {
 func (server farServer) pipelines(t *testing.T, f *far, pipelines map[string]string) project {
 	t.Helper()
 	dir := t.TempDir()
-	p := project{dir: dir, on: system{name: server.name, engine: "sqlite", warehouse: server.name}, far: f}
+	p := project{dir: dir, on: system{name: server.Name, engine: "sqlite", warehouse: server.Name}, far: f}
 	p.engine = address{driver: "sqlite", at: dir + "/engine.db"}
 	p.configure(t, settings{})
 	here := strings.NewReplacer("t.target", f.schema+".target", "t.after", f.schema+".after", "raw.rows", f.schema+".source", "raw.gone", f.schema+".gone")
@@ -322,7 +273,7 @@ func TestKilledAnywhereFar(t *testing.T) {
 			}
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
-				want, points := calmly(t, server.name+"/"+s.name, func() project { return server.project(t, s) })
+				want, points := calmly(t, server.Name+"/"+s.name, func() project { return server.project(t, s) })
 				for _, point := range aroundTheCommit(points) {
 					t.Run(strings.ReplaceAll(point, " ", "_"), func(t *testing.T) {
 						p := server.project(t, s)

@@ -1,4 +1,3 @@
-// Package testservers tests what lies beside the scripts that start test servers.
 package testservers
 
 import (
@@ -13,7 +12,7 @@ import (
 
 // statements for sqlglot/check.py, one a line. What is refused has its reason after "--".
 const (
-	snowflake = `
+	snowflakeLines = `
 CREATE ICEBERG TABLE i (id INT) CATALOG='SNOWFLAKE' EXTERNAL_VOLUME='v' BASE_LOCATION='b'
 CREATE TRANSIENT TABLE t (id NUMBER(38,0) IDENTITY(1,1), s VARCHAR(10) DEFAULT 'x') CLUSTER BY (id)
 ALTER TABLE a SWAP WITH b
@@ -44,7 +43,7 @@ CREATE TABLE t (id INT[]) --type with []
 CREATE TABLE t (id HUGEINT) --such type
 ALTER TABLE t ADD COLUMN a INT, ADD COLUMN b INT --sqlglot does not know
 `
-	databricks = `
+	databricksLines = `
 MERGE INTO t USING s ON t.id=s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT * WHEN NOT MATCHED BY SOURCE THEN DELETE
 CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY, d DATE) USING DELTA PARTITIONED BY (d) TBLPROPERTIES ('a'='true')
 ALTER TABLE t ADD COLUMNS (a INT, b STRING)
@@ -61,7 +60,7 @@ CREATE TABLE t (id SERIAL) --SERIAL
 MERGE INTO t USING s ON 1=1 WHEN MATCHED THEN UPDATE ALL BY NAME --ALL BY NAME
 INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING --ON CONFLICT
 `
-	trino = `
+	trinoLines = `
 CREATE TABLE IF NOT EXISTS a.b (x bigint NOT NULL, y varchar COMMENT 'c') COMMENT 't' WITH (format = 'PARQUET', partitioning = ARRAY['day(d)'])
 CREATE OR REPLACE TABLE a AS SELECT CAST(1 AS bigint) AS x
 MERGE INTO t USING s ON (t.id = s.id) WHEN MATCHED AND s.op = 'D' THEN DELETE WHEN MATCHED THEN UPDATE SET a = s.a WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)
@@ -108,7 +107,7 @@ func TestSQLGlotCheck(t *testing.T) {
 		}
 		return failures, exit
 	}
-	for dialect, lines := range map[string]string{"snowflake": snowflake, "databricks": databricks, "trino": trino} {
+	for dialect, lines := range map[string]string{"snowflake": snowflakeLines, "databricks": databricksLines, "trino": trinoLines} {
 		t.Run(dialect, func(t *testing.T) {
 			var good, bad strings.Builder
 			var reasons []string

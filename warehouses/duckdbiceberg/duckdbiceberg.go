@@ -34,6 +34,22 @@ type Options struct {
 	MemoryLimit                      string // "" is DuckDB's choice
 }
 
+// ParseAddress reads options from http(s)://host:port?warehouse=…&client_id=…&s3_endpoint=…, whose store is asked by path
+// and without TLS.
+func ParseAddress(address string) (Options, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return Options{}, fault.New(fault.ConfigInvalid, "the address of the Iceberg catalog cannot be read") // the reason would repeat its secrets
+	}
+	q := u.Query()
+	u.RawQuery = ""
+	return Options{
+		CatalogURI: u.String(), Warehouse: q.Get("warehouse"), Catalog: "lake", ClientID: q.Get("client_id"), ClientSecret: q.Get("client_secret"),
+		S3Endpoint: q.Get("s3_endpoint"), S3Region: q.Get("s3_region"), S3URLStyle: "path", S3KeyID: q.Get("s3_key_id"), S3Secret: q.Get("s3_secret"),
+		ExtensionDir: q.Get("extension_dir"),
+	}, nil
+}
+
 // warehouse has an instance of DuckDB, in memory and with the catalog attached, for each session: sessions that share one
 // bring the process down when one lists tables that another drops (seen with 1.5.5).
 type warehouse struct {

@@ -1,7 +1,6 @@
 package duckdbiceberg
 
 import (
-	"net/url"
 	"os"
 	"testing"
 
@@ -18,17 +17,11 @@ func server(t *testing.T) Options {
 		}
 		t.Skip("ETL_CRAFT_TEST_ICEBERG names no Iceberg REST catalog")
 	}
-	u, err := url.Parse(address)
+	o, err := ParseAddress(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := u.Query()
-	u.RawQuery = ""
-	return Options{
-		CatalogURI: u.String(), Warehouse: q.Get("warehouse"), Catalog: "lake", ClientID: q.Get("client_id"), ClientSecret: q.Get("client_secret"),
-		S3Endpoint: q.Get("s3_endpoint"), S3Region: q.Get("s3_region"), S3URLStyle: "path", S3KeyID: q.Get("s3_key_id"), S3Secret: q.Get("s3_secret"),
-		ExtensionDir: q.Get("extension_dir"),
-	}
+	return o
 }
 
 func open(t *testing.T, o Options) warehouses.Warehouse {

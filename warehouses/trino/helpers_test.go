@@ -1,9 +1,7 @@
 package trino
 
 import (
-	"net/url"
 	"os"
-	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -27,15 +25,11 @@ func server(t *testing.T) Options {
 		}
 		t.Skip("$ETL_CRAFT_TEST_TRINO names no server")
 	}
-	u, err := url.Parse(address)
+	o, err := ParseAddress(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Options{Host: u.Hostname(), Port: port, User: u.User.Username(), Catalog: u.Query().Get("catalog"), Schema: u.Query().Get("schema")}
+	return o
 }
 
 func open(t *testing.T, o Options) warehouses.Warehouse {

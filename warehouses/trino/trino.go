@@ -31,6 +31,20 @@ type Options struct {
 	TLS         bool
 }
 
+// ParseAddress reads options from http(s)://user[:password]@host:port?catalog=…&schema=….
+func ParseAddress(address string) (Options, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return Options{}, fault.New(fault.ConfigInvalid, "the address of Trino cannot be read") // the reason would repeat its password
+	}
+	o := Options{Host: u.Hostname(), User: u.User.Username(), Catalog: u.Query().Get("catalog"), Schema: u.Query().Get("schema"), TLS: u.Scheme == "https"}
+	o.Password, _ = u.User.Password()
+	if u.Port() != "" {
+		o.Port, err = strconv.Atoi(u.Port())
+	}
+	return o, err
+}
+
 // retryTimeout is how long the driver repeats a request that did not reach the server, or one that only asks for results.
 const retryTimeout = 15 * time.Second
 
