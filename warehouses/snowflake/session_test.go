@@ -56,7 +56,7 @@ func TestReplacement(t *testing.T) {
 		}
 		return r
 	}
-	if r := of("T"); string(r.Options) != "\n  COPY GRANTS\n  COMMENT = 'it''s mine'" || !slices.Equal(r.Kept, []string{"NOT NULL of ID", "default of AMOUNT"}) || r.NotOwned {
+	if r := of("T"); string(r.Options) != "\n  COPY GRANTS\n  COMMENT = 'it\\'s mine'" || !slices.Equal(r.Kept, []string{"NOT NULL of ID", "default of AMOUNT"}) || r.NotOwned {
 		t.Errorf("%+v", r)
 	}
 	if r := of("MANAGED"); string(r.Options) != "\n  EXTERNAL_VOLUME = 'SNOWFLAKE_MANAGED'\n  CATALOG = 'SNOWFLAKE'\n  COPY GRANTS" || len(r.Kept) > 0 {

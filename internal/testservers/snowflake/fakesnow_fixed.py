@@ -11,6 +11,8 @@ Comments of tables: fakesnow does not double quotes in them, and stores 'None' f
 
 Session variables: fakesnow looks for them in texts too, and refuses '$tag'. It no longer replaces any.
 
+MERGE and INSERT OVERWRITE: fakesnow runs several statements for one, and others see what each did. They run in one transaction.
+
 AUTOINCREMENT: fakesnow makes its sequence in the session's schema, where other sessions do not find it. It lies beside the table.
 
 Added, as far as etl-craft needs it: SYSTEM$LAST_CHANGE_COMMIT_TIME, a number for each table that grows with each statement that
@@ -37,6 +39,7 @@ from sqlglot import exp
 
 timestamps_without_mask = fakesnow.arrow.timestamp_to_sf_struct
 execute_unknowing = fakesnow.cursor.FakeSnowflakeCursor.execute
+explode_apart = fakesnow.cursor.FakeSnowflakeCursor._transform_explode
 parse_unknowing = fakesnow.cursor.parse_one
 autoincrement_anywhere = fakesnow.transforms.create_table_autoincrement
 macros_alone = fakesnow.macros.creation_sql
@@ -164,7 +167,26 @@ def remember(connection, command):
         iceberg[name] = option("EXTERNAL_VOLUME", "SNOWFLAKE_MANAGED"), option("CATALOG", "SNOWFLAKE")
 
 
+def exploded_whole(self, expression):
+    statements = explode_apart(self, expression)
+    if len(statements) == 1 or not isinstance(expression, (exp.Merge, exp.Insert)):
+        yield from statements
+        return
+    if isinstance(expression, exp.Merge):
+        yield statements.pop(0)  # a temporary table, which lies in another database
+    try:
+        self._duck_conn.begin()
+        self.began = True
+    except duckdb.TransactionException:
+        pass  # the client has begun one
+    yield from statements
+    if self.began:
+        self._duck_conn.commit()
+        self.began = False
+
+
 def execute(self, command, *args, **kwargs):
+    self.began = False
     try:
         result = execute_unknowing(self, understood(self._conn, command), *args, **kwargs)
     except duckdb.Error as e:
@@ -173,6 +195,9 @@ def execute(self, command, *args, **kwargs):
     except (AssertionError, NotImplementedError, ValueError) as e:
         message = "fakesnow: unsupported: %s: %s" % (type(e).__name__, e)
         raise ProgrammingError(msg=message, errno=9999, sqlstate="99999") from None
+    finally:
+        if self.began:
+            self._duck_conn.rollback()
     remember(self._conn, command)
     return result
 
@@ -194,6 +219,7 @@ def parse(*args, **kwargs):
 
 fakesnow.arrow.timestamp_to_sf_struct = timestamps
 fakesnow.cursor.FakeSnowflakeCursor.execute = execute
+fakesnow.cursor.FakeSnowflakeCursor._transform_explode = exploded_whole
 fakesnow.cursor.FakeSnowflakeCursor._inline_variables = lambda self, command: command
 fakesnow.cursor.parse_one = parse
 fakesnow.macros.creation_sql = macros_and_ours
