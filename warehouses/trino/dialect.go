@@ -115,8 +115,28 @@ func stored(t warehouses.Type, _ string) warehouses.Type {
 		if zone {
 			t.SQL += " with time zone"
 		}
+	case warehouses.Other:
+		t.SQL = warehouses.SQL(nested.ReplaceAllStringFunc(string(t.SQL), storedInside))
 	}
 	return t
+}
+
+// nested finds the types inside an array, a map or a row, and quoted names of fields, which are none.
+var nested = regexp.MustCompile(`"(?:[^"]|"")*"|\b(?:var)?char\(\d+\)|\btime(?:stamp)?\(\d+\)|\b(?:tinyint|smallint)[,)]|\bdecimal\(\d+, \d+\)`)
+
+func storedInside(found string) string {
+	name, more, _ := strings.Cut(found, "(")
+	switch {
+	case found[0] == '"':
+		return found
+	case strings.HasSuffix(name, "char"):
+		return "varchar"
+	case strings.HasPrefix(name, "time"):
+		return name + "(6)"
+	case name == "decimal":
+		return "decimal(" + strings.Replace(more, " ", "", 1)
+	}
+	return "integer" + found[len(found)-1:]
 }
 
 // hashPiece is the text that HashDigest measures; every form was compared with digests made outside the database, see the

@@ -186,6 +186,9 @@ func (b *bench) attempt(q Request, params map[string]string, earlier []*attempte
 			if lost {
 				return errLost
 			}
+			if w, ok := b.env.Warehouse.(*conflicting); ok {
+				w.armed = true
+			}
 			return nil
 		},
 	}

@@ -21,6 +21,7 @@ var directed = []directedTest{
 	{"a view is no target", viewTarget},
 	{"another compare list", compareList},
 	{"a retried append replaces its own rows only", appendRetry},
+	{"an append that is told of a conflict after its commit", committedConflict},
 	{"a SELECT that fails keeps the old rows", failingSelect},
 	{"a SELECT may read its own target", ownTarget},
 	{"reserved words as column names", reservedWords},

@@ -148,6 +148,10 @@ func (b *bench) lookOnce(s warehouses.Session, c readCase, written *atomic.Int64
 	least := written.Load()
 	rows, err := s.Rows(b.Context(), warehouses.SQL(strings.ReplaceAll(c.look, "{t}", b.target())), 1)
 	if err != nil {
+		if stale := b.backend.Stale; stale != "" && strings.Contains(err.Error(), stale) {
+			b.Logf("after generation %d the reader was told %s, and looks again", least, stale)
+			return nil
+		}
 		return err
 	}
 	generation, err := strconv.ParseInt(rows[0][0], 10, 64)

@@ -52,8 +52,11 @@ type sequence struct {
 func randomSequences(t *testing.T, env *handlers.Env, backend Backend) {
 	t.Logf("-seed %d", *seed)
 	n := *sequences
-	if backend.Sequences > 0 {
-		n = min(n, backend.Sequences)
+	if enough := backend.Sequences; enough > 0 {
+		if *whole {
+			enough *= 4
+		}
+		n = min(n, enough)
 	}
 	for i := range n {
 		t.Run(fmt.Sprintf("%d", i), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 var (
 	sequences = flag.Int("sequences", 300, "random change sequences for each dialect")
-	whole     = flag.Bool("whole", false, "every directed test, also where one takes minutes")
+	whole     = flag.Bool("whole", false, "every directed test, and more random sequences, also where one takes minutes")
 	seed      = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random change sequences")
 )
 
@@ -32,7 +32,8 @@ type Backend struct {
 	// HashTypes names the types of columns of testdata/hash_values.csv that only some warehouses have, char8, ts_s, ts_ms,
 	// ts_ns; "" leaves a column out.
 	HashTypes map[string]string
-	// Sequences is how many random sequences are enough where each takes long; 0 is the flag's number.
+	// Sequences is how many random sequences are enough where each takes long, four times as many with -whole; 0 is the flag's
+	// number.
 	Sequences int
 	NoViews   bool // the warehouse has none
 	NoCascade bool // a schema is dropped only when it is empty
@@ -43,6 +44,8 @@ type Backend struct {
 	Brief bool
 	// SideBySide: the tests mostly wait for the server, so that several may run at once.
 	SideBySide bool
+	// Stale is in the error of a reader's query during which the table got another shape: it asks again. "" where none does.
+	Stale string
 	// Failing is a SELECT of one column "id" that is only found to fail while it runs.
 	Failing string
 	// OtherTypes are columns of the warehouse's own types, as they stand in a SELECT: arrays, JSON and the like.
