@@ -62,6 +62,7 @@ configure() {
 }
 
 # launch_spark PORT. There is one kind of log only, and little is compiled and planned in parallel: for small data that is faster.
+# It forgets tables, statements and jobs soon, else its heap is full of them after some thousand statements.
 launch_spark() {
   local opened=() package
   for package in java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent \
@@ -77,7 +78,9 @@ launch_spark() {
     --conf spark.sql.catalog.spark_catalog=etl.SessionCatalog --conf spark.sql.catalog.main=etl.NamedCatalog \
     --conf spark.sql.sources.default=delta --conf spark.sql.catalogImplementation=in-memory \
     --conf spark.sql.session.timeZone=UTC --conf spark.sql.warehouse.dir="$dir/warehouse" --conf spark.local.dir="$dir/tmp" \
-    --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 \
+    --conf spark.databricks.delta.delta.log.cacheSize=50 --conf spark.sql.thriftserver.ui.retainedStatements=10 \
+    --conf spark.sql.thriftserver.ui.retainedSessions=10 --conf spark.sql.ui.retainedExecutions=10 --conf spark.ui.retainedJobs=10 \
+    --conf spark.ui.retainedStages=10 --conf spark.ui.retainedTasks=100 --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 \
     --conf spark.sql.shuffle.partitions=1 --conf spark.default.parallelism=1 --conf spark.databricks.delta.snapshotPartitions=1 \
     --conf spark.sql.sources.parallelPartitionDiscovery.parallelism=2 \
     --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN \

@@ -262,8 +262,11 @@ func (s *shim) result(ctx context.Context, handle *tree, most int64) (*tree, err
 		}
 		readable(status)
 		result.setStruct(1, status)
-		if state != finished {
+		if state < finished {
 			return result, nil
+		}
+		if state > finished { // it failed, and the driver does not close it
+			return result, s.closeOperation(ctx, handle, result)
 		}
 		break
 	}
@@ -283,16 +286,21 @@ func (s *shim) result(ctx context.Context, handle *tree, most int64) (*tree, err
 		result.sub(1).set(tI64, 11, n)
 	}
 	if more, _ := page.get(2).(bool); !more {
-		closed, err := s.upstream.call(ctx, "CloseOperation", byHandle())
-		if err != nil {
-			return nil, err
-		}
-		result.setStruct(4, closed)
+		return result, s.closeOperation(ctx, handle, result)
 	}
 	return result, nil
 }
 
-// query runs a statement of the shim's own, for up to n rows.
+// closeOperation closes an operation, and says so in its result.
+func (s *shim) closeOperation(ctx context.Context, handle, result *tree) error {
+	closed, err := s.upstream.call(ctx, "CloseOperation", st(tStruct, 1, handle))
+	if err == nil {
+		result.setStruct(4, closed)
+	}
+	return err
+}
+
+// query runs a statement of the shim's own, which has up to n rows.
 func (s *shim) query(ctx context.Context, session *tree, sql string, n int64) (columns, page *tree, err error) {
 	request := st(tStruct, 1, session).setText(2, sql).set(tBool, 4, false)
 	answer, err := s.upstream.call(ctx, "ExecuteStatement", request)
@@ -303,7 +311,7 @@ func (s *shim) query(ctx context.Context, session *tree, sql string, n int64) (c
 	if handle == nil {
 		return nil, nil, errors.New(plainMessage(answer.text(1, 5)))
 	}
-	result, err := s.result(ctx, handle, n)
+	result, err := s.result(ctx, handle, n+1) // a page that is not full is the last, and closes the operation
 	if err != nil {
 		return nil, nil, err
 	}

@@ -148,7 +148,7 @@ func TestSessionAndFailure(t *testing.T) {
 	if _, again := call("OpenSession", &tree{}, "secret"); again.text(3, 1, 1) != opened.text(3, 1, 1) || again.text(3, 1, 1) == "" {
 		t.Error("the session that was closed is not given out again")
 	}
-	want := []string{"OpenSession", "ExecuteStatement SET CATALOG c", "GetOperationStatus"}
+	want := []string{"OpenSession", "ExecuteStatement SET CATALOG c", "GetOperationStatus", "CloseOperation"}
 	if d := cmp.Diff(want, asked); d != "" {
 		t.Error(d)
 	}
