@@ -40,8 +40,6 @@ type Backend struct {
 	OneCase   bool // names of tables and schemas are found only as they were written
 	// Directed names the directed tests that are run without -whole, where a statement takes long; nil is all.
 	Directed []string
-	// Brief leaves all but those to -whole.
-	Brief bool
 	// SideBySide: the tests mostly wait for the server, so that several may run at once.
 	SideBySide bool
 	// Stale is in the error of a reader's query during which the table got another shape: it asks again. "" where none does.
@@ -87,9 +85,6 @@ func Run(t *testing.T, b Backend) {
 			b.mayRunAside(t)
 			c.test(newBench(t, env, b))
 		})
-	}
-	if b.Brief && !*whole {
-		return
 	}
 	t.Run("readers", func(t *testing.T) { readers(t, env, b) })
 	t.Run("hash_values", func(t *testing.T) { hashValues(t, env, b) })
