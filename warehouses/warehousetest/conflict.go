@@ -32,7 +32,9 @@ type conflictingSession struct {
 	w *conflicting
 }
 
-func (s *conflictingSession) Commit(ctx context.Context) error { return s.w.after(s.Session.Commit(ctx)) }
+func (s *conflictingSession) Commit(ctx context.Context) error {
+	return s.w.after(s.Session.Commit(ctx))
+}
 
 func (s *conflictingSession) Exec(ctx context.Context, statement warehouses.SQL) (int64, error) {
 	n, err := s.Session.Exec(ctx, statement)

@@ -19,6 +19,7 @@ var directed = []directedTest{
 	{"columns the engine cannot write", columnRefusals},
 	{"compare columns that cannot be hashed", hashRefusals},
 	{"a view is no target", viewTarget},
+	{"CREATE_TABLE replaces a table that is not etl-craft's", replaceOthers},
 	{"another compare list", compareList},
 	{"a retried append replaces its own rows only", appendRetry},
 	{"an append that is told of a conflict after its commit", committedConflict},
@@ -251,6 +252,11 @@ func failingSelect(b *bench) {
 		b.refused("STATEMENT_FAILED", q, more)
 		b.must(q)
 	}
+}
+
+func replaceOthers(b *bench) {
+	b.exec("CREATE TABLE " + b.target() + " AS SELECT 7 AS id, 8 AS other")
+	b.must(Request{Action: "CREATE_TABLE", Columns: three, Rows: []Row{row("1", "a", "x"), row("2", "b", "NULL")}})
 }
 
 func ownTarget(b *bench) {
