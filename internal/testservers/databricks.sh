@@ -80,7 +80,8 @@ launch_spark() {
     --conf spark.sql.session.timeZone=UTC --conf spark.sql.warehouse.dir="$dir/warehouse" --conf spark.local.dir="$dir/tmp" \
     --conf spark.databricks.delta.delta.log.cacheSize=50 --conf spark.sql.thriftserver.ui.retainedStatements=10 \
     --conf spark.sql.thriftserver.ui.retainedSessions=10 --conf spark.sql.ui.retainedExecutions=10 --conf spark.ui.retainedJobs=10 \
-    --conf spark.ui.retainedStages=10 --conf spark.ui.retainedTasks=100 --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 \
+    --conf spark.ui.retainedStages=10 --conf spark.ui.retainedTasks=100 \
+    --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 \
     --conf spark.sql.shuffle.partitions=1 --conf spark.default.parallelism=1 --conf spark.databricks.delta.snapshotPartitions=1 \
     --conf spark.sql.sources.parallelPartitionDiscovery.parallelism=2 \
     --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN \
