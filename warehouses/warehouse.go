@@ -13,6 +13,19 @@ type Warehouse interface {
 	Close() error
 }
 
+// FactsOf is a warehouse's facts: those that are known, or what a session of it learns.
+func FactsOf(ctx context.Context, w Warehouse, known *Facts) (Facts, error) {
+	if known != nil {
+		return *known, nil
+	}
+	s, err := w.Session(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	defer func() { _ = s.Close() }()
+	return s.Facts(), nil
+}
+
 // Facts are what the server says of itself and of the session.
 type Facts struct {
 	Identity string // the same for every address of one database, another for every other database

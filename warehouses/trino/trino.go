@@ -107,15 +107,7 @@ func (w *warehouse) Facts(ctx context.Context) (warehouses.Facts, error) {
 	w.mu.Lock()
 	known := w.facts
 	w.mu.Unlock()
-	if known != nil {
-		return *known, nil
-	}
-	s, err := w.Session(ctx)
-	if err != nil {
-		return warehouses.Facts{}, err
-	}
-	defer func() { _ = s.Close() }()
-	return s.Facts(), nil
+	return warehouses.FactsOf(ctx, w, known)
 }
 
 func (w *warehouse) Session(ctx context.Context) (warehouses.Session, error) {
