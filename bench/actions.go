@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -137,10 +138,13 @@ func (b *bench) actionsOn(p *page, dir string, w warehouse) error {
 		return err
 	}
 	start := time.Now()
-	for i, a := range w.actions() {
+	chosen := slices.DeleteFunc(w.actions(), func(a action) bool {
+		return b.options.actions != "" && !slices.Contains(strings.Split(b.options.actions, ","), a.name)
+	})
+	for i, a := range chosen {
 		var until time.Time // the last pair has to end
 		if w.far {
-			until = start.Add(b.budget * time.Duration(i+1) / time.Duration(len(w.actions())))
+			until = start.Add(b.budget * time.Duration(i+1) / time.Duration(len(chosen)))
 		}
 		if w.far && time.Since(start) > b.budget {
 			say("%s: no time is left for %s", w.title, a.name)

@@ -1,6 +1,6 @@
 // Command bench measures etl-craft against hand-written SQL that leaves the same rows, and writes the results page.
 //
-//	go run ./bench [-only cold,validate,chain,actions,plans,rehash,wide,crowd,history] [-rows 1000000] [-stage 100000] [-tasks 1000] [-repeat 5] [-warehouses duckdb,postgres,iceberg,trino,databricks] [-budget 5m] [-out bench/RESULTS.md]
+//	go run ./bench [-only cold,validate,chain,actions,plans,rehash,wide,crowd,history] [-rows 1000000] [-stage 100000] [-tasks 1000] [-repeat 5] [-warehouses duckdb,postgres,iceberg,trino,databricks] [-actions SCD1_MERGE,SCD2_MERGE] [-budget 5m] [-out bench/RESULTS.md]
 //
 // It builds the program and runs it as a user would, in a process of its own; the hand-written SQL runs in a process of
 // its own too, through the same drivers. ETL_CRAFT_TEST_POSTGRES names PostgreSQL servers, of which the last is measured;
@@ -27,6 +27,7 @@ type options struct {
 	taskRuns                   int
 	out                        string
 	warehouses                 string        // of actions and plans; "" is all
+	actions                    string        // that are measured; "" is all
 	budget                     time.Duration // of the actions on one far server
 }
 
@@ -43,6 +44,7 @@ func main() {
 	flag.IntVar(&o.taskRuns, "task-runs", 1_000_000, "task runs of the history")
 	flag.IntVar(&o.repeat, "repeat", 5, "pairs of runs per action; the median counts")
 	flag.StringVar(&o.warehouses, "warehouses", "", "of actions and plans, separated by commas; all that there are without it")
+	flag.StringVar(&o.actions, "actions", "", "measured by -only actions, separated by commas; all without it")
 	flag.DurationVar(&o.budget, "budget", 5*time.Minute, "after it, an action on Iceberg, Trino or Databricks has fewer pairs; at least one")
 	flag.StringVar(&o.out, "out", filepath.Join("bench", "RESULTS.md"), "where the results page goes")
 	flag.Parse()

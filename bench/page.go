@@ -122,7 +122,11 @@ func (p *page) write(path string) error {
 			return
 		}
 		if p.b.warehouses != "" {
-			rows = append(others(before[title], rows), rows...)
+			cells := 1
+			if p.b.options.actions != "" {
+				cells = 2
+			}
+			rows = append(others(before[title], rows, cells), rows...)
 		}
 		columns := strings.Count(header, "|") - 1
 		fmt.Fprintf(&t, "\n## %s\n\n%s\n\n%s\n|%s\n%s\n", title, text, header, strings.Repeat("---|", columns), strings.Join(rows, "\n"))
@@ -165,12 +169,9 @@ func sections(path string) map[string]string {
 	return found
 }
 
-// others are the rows of a section that was written before, of warehouses of which there is none now.
-func others(section string, rows []string) (kept []string) {
-	first := func(row string) string {
-		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
-		return cell
-	}
+// others are the rows of a section that was written before, whose first cells none has now.
+func others(section string, rows []string, cells int) (kept []string) {
+	first := func(row string) string { return strings.Join(strings.SplitN(row, " |", cells+1)[:cells], " |") }
 	_, table, _ := strings.Cut(section, "---|\n")
 	for row := range strings.Lines(table) {
 		row = strings.TrimSuffix(row, "\n")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +30,8 @@ type far struct {
 
 type farServer struct {
 	testservers.Server
-	scenarios []string // that the crash matrix takes without -whole
+	scenarios []string      // that the crash matrix takes without -whole
+	pause     time.Duration // between statements of an outside writer, so that a merge has time to commit
 }
 
 var whole = flag.Bool("whole", false, "every scenario of the crash matrix, also on warehouses where it takes minutes")
@@ -37,7 +39,7 @@ var whole = flag.Bool("whole", false, "every scenario of the crash matrix, also 
 // changing are the scenarios that change a target that is there.
 var changing = []string{"replace", "overwrite", "append", "scd1", "scd2", "soft delete", "hard delete"}
 
-var farServers = []farServer{{testservers.Trino, changing}, {testservers.Databricks, nil}, {testservers.Iceberg, changing}}
+var farServers = []farServer{{testservers.Trino, changing, 2 * time.Second}, {testservers.Databricks, nil, 20 * time.Second}, {testservers.Iceberg, changing, 2 * time.Second}}
 
 // onFar runs a test on each of these warehouses that is there; a missing one fails in CI.
 func onFar(t *testing.T, test func(*testing.T, farServer)) {
@@ -310,7 +312,7 @@ func TestTwoProcessesAndAnOutsideWriter(t *testing.T) {
     params: {SQL_ACTION: SETUP_TABLE, TARGET_OBJECT: t.after, SETUP_FOR: APPEND_TABLE, SOURCE_SQL: "SELECT id, name, day FROM raw.rows"}`})
 		p.etl(t, "run", "--pipeline", "PREPARE")
 
-		outside := p.far.writeOutside(t)
+		outside := p.far.writeOutside(t, server.pause)
 		for range rounds {
 			a, b := p.start(t, "", "run", "--pipeline", "A"), p.start(t, "", "run", "--pipeline", "B")
 			a.succeed()
@@ -339,7 +341,7 @@ func TestTwoProcessesAndAnOutsideWriter(t *testing.T) {
 
 // writeOutside inserts rows into the target, and updates the first of them, until the returned function is called, which
 // says how many rows there are and what the last update was.
-func (f *far) writeOutside(t *testing.T) func() (inserted, last int) {
+func (f *far) writeOutside(t *testing.T, pause time.Duration) func() (inserted, last int) {
 	t.Helper()
 	stop, done := make(chan struct{}), make(chan [2]int)
 	go func() {
@@ -349,7 +351,7 @@ func (f *far) writeOutside(t *testing.T) func() (inserted, last int) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(2 * time.Second):
+			case <-time.After(pause):
 			}
 			statement := fmt.Sprintf("INSERT INTO %s.target (id, name) VALUES (%d, 'outside 0')", f.schema, 1000+inserted)
 			update := inserted > last+1
@@ -369,9 +371,13 @@ func (f *far) writeOutside(t *testing.T) func() (inserted, last int) {
 			})
 		}
 	}()
-	return func() (int, int) {
+	finish := sync.OnceValue(func() [2]int {
 		close(stop)
-		counts := <-done
+		return <-done
+	})
+	t.Cleanup(func() { finish() }) // also when the test fails meanwhile
+	return func() (int, int) {
+		counts := finish()
 		return counts[0], counts[1]
 	}
 }
