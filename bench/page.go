@@ -121,9 +121,9 @@ func (p *page) write(path string) error {
 			t.WriteString(before[title])
 			return
 		}
-		if p.b.warehouses != "" {
+		if p.b.warehouses != "" || p.b.options.actions != "" {
 			cells := 1
-			if p.b.options.actions != "" {
+			if p.b.options.actions != "" && strings.HasPrefix(header, "| warehouse | action |") {
 				cells = 2
 			}
 			rows = append(others(before[title], rows, cells), rows...)
