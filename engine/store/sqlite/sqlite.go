@@ -4,12 +4,15 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -18,7 +21,7 @@ import (
 )
 
 const (
-	busyTimeout = 60_000 // milliseconds that a transaction waits for another process's
+	busyTimeout = time.Minute // how long a transaction waits for another process's
 	readers     = 4
 )
 
@@ -66,12 +69,12 @@ func open(path string) (*store.Store, error) {
 		"mode":    {"rw"},
 		"_txlock": {"immediate"},
 		"_pragma": {
-			fmt.Sprintf("busy_timeout(%d)", busyTimeout), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		},
 	}
 	reading := url.Values{
 		"mode":    {"rw"}, // a reader of a WAL database writes to its index
-		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout), "query_only(1)"},
+		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "query_only(1)"},
 	}
 	write, err := sqlite.NewConnector(address(path, writing))
 	if err != nil {
@@ -81,6 +84,7 @@ func open(path string) (*store.Store, error) {
 	if err != nil {
 		return nil, unreachable(path, err)
 	}
+	write = patient{write}
 	writer := sql.OpenDB(write)
 	writer.SetMaxOpenConns(1)
 	reader := sql.OpenDB(read)
@@ -95,6 +99,24 @@ func open(path string) (*store.Store, error) {
 		Direct:   write,
 		Classify: classify,
 	}), nil
+}
+
+// patient connects as soon as no other process writes. SQLite's busy timeout does not cover the change of a new or copied
+// file to a WAL.
+type patient struct{ driver.Connector }
+
+func (p patient) Connect(ctx context.Context) (driver.Conn, error) {
+	return backoff.Retry(ctx, func() (driver.Conn, error) {
+		conn, err := p.Connector.Connect(ctx)
+		var failed *sqlite.Error
+		if errors.As(err, &failed) && failed.Code()&0xff == sqlite3.SQLITE_BUSY {
+			return nil, err
+		}
+		if err != nil {
+			return nil, backoff.Permanent(err)
+		}
+		return conn, nil
+	}, backoff.WithMaxElapsedTime(busyTimeout), backoff.WithBackOff(backoff.NewConstantBackOff(20*time.Millisecond)))
 }
 
 func address(path string, options url.Values) string {

@@ -2,9 +2,12 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/etl-craft/etl-craft/engine/store/sqlite"
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -52,5 +55,56 @@ func TestAnyFileName(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		t.Fatal("another file was written", err)
+	}
+}
+
+// The file of a copy, or one that was just made, is no WAL yet. SQLite's busy timeout does not cover the change to it while
+// another process writes, or makes the same change.
+func TestOpenWaitsForWriterOfFileThatIsNoWAL(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "engine.db")
+	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	if _, err := other.Exec("CREATE TABLE x (y)"); err != nil {
+		t.Fatal(err)
+	}
+	writing, err := other.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	time.AfterFunc(300*time.Millisecond, func() { done <- writing.Commit() })
+
+	s, err := sqlite.OpenToMigrate(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	var mode string
+	if err := s.Backend().Writer.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+		t.Error(mode, err)
+	}
+}
+
+func TestManyMakeTheFileAtOnce(t *testing.T) {
+	for range 20 {
+		path := filepath.Join(t.TempDir(), "engine.db")
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				s, err := sqlite.OpenToMigrate(t.Context(), path)
+				if err != nil {
+					t.Error(err)
+				} else if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
