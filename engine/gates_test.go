@@ -99,8 +99,26 @@ func TestGateOfTheSameDate(t *testing.T) {
 	b.applyTo("SALES", "depends_on: [{pipeline: RAW, on: SUCCESS, match: same_date}]\n", "a:")
 	b.mustRun(RunRequest{Pipeline: "RAW", RunDate: "2026-09-02"})
 	_, err := b.run(RunRequest{RunDate: "2026-09-03"})
-	wantCode(t, err, fault.NotReady)
-	b.mustRun(RunRequest{RunDate: "2026-09-02"})
+	wantCode(t, err, fault.NotReady, "no run of 2026-09-03 that succeeded")
+	b.mustRun(RunRequest{Pipeline: "RAW", RunDate: "2026-09-03"})
+	b.mustRun(RunRequest{RunDate: "2026-09-03"})
+	b.mustRun(RunRequest{RunDate: "2026-09-02"}) // a later date's use does not use it up
+	_, err = b.run(RunRequest{RunDate: "2026-09-02"})
+	wantCode(t, err, fault.NotReady, "no run of 2026-09-02 that succeeded since run")
+}
+
+// TestTaskGateOfTheSameDate is that of a task.
+func TestTaskGateOfTheSameDate(t *testing.T) {
+	b := newBench(t)
+	b.applyTo("RAW", "", "x:")
+	b.applyTo("SALES", "", "a: {task: RAW.x, on: SUCCESS, match: same_date}")
+	for _, date := range []string{"2026-09-02", "2026-09-03"} {
+		b.mustRun(RunRequest{Pipeline: "RAW", RunDate: date})
+	}
+	for _, c := range []struct{ date, status, task string }{{"2026-09-03", store.Success, "SUCCESS"}, {"2026-09-02", store.Success, "SUCCESS"},
+		{"2026-09-02", store.Skipped, "SKIPPED/GATE_REFUSED"}, {"2026-09-01", store.Skipped, "SKIPPED/GATE_REFUSED"}} {
+		wantStates(t, b.mustRun(RunRequest{RunDate: c.date}), c.status, "a="+c.task)
+	}
 }
 
 // TestGateIsNotListenedTo: every bypass is recorded.

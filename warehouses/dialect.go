@@ -52,6 +52,7 @@ type Dialect struct {
 	BigInt, HashKeyType, UserType, FlagType, InstantType SQL  // types of the columns the engine adds
 	InstantLiteral                                       SQL  // a literal of InstantType with {t} for date and time in UTC
 	TextType                                             SQL  // text of any length
+	LosesLength                                          bool // a SELECT returns texts without a length, however it casts them
 	TempTables                                           bool // scratch tables are temporary; otherwise they lie beside the target
 	TempOptions                                          SQL  // between the name of a temporary table and AS
 	ByteOrder                                            SQL  // suffix that orders text by its bytes

@@ -1,6 +1,9 @@
 package warehouses
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Kind sorts types by how the change hash and the checks treat them.
 type Kind int
@@ -26,9 +29,31 @@ const (
 type Type struct {
 	SQL       SQL // as the warehouse prints it, with length, precision and scale
 	Kind      Kind
-	Precision int  // of a Decimal with declared scale
-	Scale     int  // of a Decimal; -1 when none was declared
-	Untyped   bool // a NULL without a type; SQL is what a new table would make of it
+	Precision int    // of a Decimal with declared scale
+	Scale     int    // of a Decimal; -1 when none was declared
+	Untyped   bool   // a NULL without a type; SQL is what a new table would make of it
+	Collation string // of a Text that takes different texts for equal; "" otherwise
+}
+
+// KeptApart reports whether different values of type t are still different when they are stored as type to, as far as
+// warehouses store them at all: a time's digits below to's are not, wherever it comes from.
+func (t Type) KeptApart(to Type) bool {
+	if t.SQL == to.SQL || t.Untyped || to.Kind == Text {
+		return true
+	}
+	switch to.Kind {
+	case Char, UUID:
+		return t.Kind == Text || t.Kind == Char
+	case Integer:
+		return t.Kind == Integer || t.Kind == Decimal && t.Scale == 0
+	case Decimal:
+		return t.Kind == Integer || t.Kind == Decimal && (to.Scale < 0 || t.Scale >= 0 && t.Scale <= to.Scale)
+	case Timestamp, TimestampTZ, TimestampNS:
+		return slices.Contains([]Kind{DateType, Timestamp, TimestampTZ, TimestampNS}, t.Kind)
+	case TimeOfDay, Other:
+		return t.Kind == to.Kind
+	}
+	return false
 }
 
 // Column is one column of a query or table.

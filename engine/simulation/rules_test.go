@@ -178,9 +178,19 @@ func (j *judge) look(l look) {
 }
 
 func (j *judge) choose(id edgeID, e edge, date string) choice {
-	var newest int64 // that was used up
+	newest := map[string]int64{} // that was used up, by the date it had, "" where that does not matter
+	of := func(date string) string {
+		if e.sameDate {
+			return date
+		}
+		return ""
+	}
 	for _, u := range j.used[id] {
-		newest = max(newest, u.run)
+		for _, r := range j.runs {
+			if r.id == u.run {
+				newest[of(r.date)] = max(newest[of(r.date)], u.run)
+			}
+		}
 	}
 	var best choice
 	for _, r := range j.runs {
@@ -211,7 +221,7 @@ func (j *judge) choose(id edgeID, e edge, date string) choice {
 				counted = max(counted, u.revision)
 			}
 		}
-		if r.id > newest || e.repairs && r.revision > counted {
+		if r.id > newest[of(r.date)] || e.repairs && r.revision > counted {
 			best = choice{r.id, r.revision}
 		}
 	}

@@ -60,7 +60,7 @@ func (s *Store) LookUpstream(ctx context.Context, g Gate) (Upstream, error) {
 		}
 		err = t.row(query, args...).Scan(&u.RunID, &u.TaskRunID, &u.Revision)
 		if errors.Is(err, sql.ErrNoRows) {
-			return t.row("gate_used", g.PipelineEdgeID, g.TaskEdgeID).Scan(&u.Used)
+			return t.row("gate_used", g.PipelineEdgeID, g.Date, g.TaskEdgeID).Scan(&u.Used)
 		}
 		return err
 	})

@@ -3,7 +3,6 @@ package sql
 import (
 	"slices"
 
-	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/warehouses"
 )
 
@@ -16,10 +15,8 @@ func (p *planner) deleteRows() error {
 	if err := p.checkEngineColumns(maintained); err != nil {
 		return err
 	}
-	for _, k := range p.spec.Keys {
-		if p.in.table.Column(k) == nil {
-			return p.refuse(fault.ColumnMissing, "name columns of the target", "MERGE_KEY names %s, which the target %s does not have", k, p.in.target)
-		}
+	if err := p.checkKeys(); err != nil {
+		return err
 	}
 	p.fence()
 	p.stageSelect()

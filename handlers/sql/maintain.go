@@ -58,10 +58,11 @@ func (Handler) Rehash(ctx context.Context, env *handlers.Env, t handlers.Target,
 		if !slices.Contains(merges, task.Params["SQL_ACTION"]) {
 			continue
 		}
+		sp.Evolve = sp.Evolve || task.Params["SCHEMA_EVOLUTION"] == "true"
+		sp.Compare = nil // that the others say the same has been validated
 		for _, c := range handlers.Columns(task.Params["MERGE_COMPARE_COLUMNS"]) {
 			sp.Compare = append(sp.Compare, env.Dialect.FoldName(c))
 		}
-		break // that the others say the same has been validated
 	}
 	if len(sp.Compare) == 0 {
 		return nil, refuse(fault.MetadataInvalid, "only targets of "+strings.Join(merges, " and ")+" have hashes", "no active task merges into %s", t.Name)
@@ -94,11 +95,12 @@ func (Handler) Rehash(ctx context.Context, env *handlers.Env, t handlers.Target,
 	return done, sp.wrap(m.RecordHash(ctx, w.in.name(), HashVersionNow, sp.compareList()))
 }
 
-// planRehash counts before it updates, so that a target that is right stays untouched.
+// planRehash counts before it updates, so that a target that is right stays untouched. A compare column that SCHEMA_EVOLUTION
+// is still to add, as NULL, is hashed as such.
 func (p *planner) planRehash() error {
 	for _, c := range append([]string{hashKey}, p.spec.Compare...) {
-		if p.in.table.Column(c) == nil {
-			return p.refuse(fault.TargetShape, "make the table with a SETUP_TABLE task, or correct MERGE_COMPARE_COLUMNS", "the target %s has no column %s", p.in.target, c)
+		if p.in.table.Column(c) == nil && (c == hashKey || !p.spec.Evolve) {
+			return p.refuse(fault.TargetShape, "make the table with a SETUP_TABLE task, correct MERGE_COMPARE_COLUMNS, or set SCHEMA_EVOLUTION to true", "the target %s has no column %s", p.in.target, c)
 		}
 	}
 	if err := p.checkHashTypes(); err != nil {

@@ -164,6 +164,31 @@ func TestRehash(t *testing.T) {
 	}
 }
 
+// TestRehashBeforeEvolution: a column that is compared from now on and does not exist yet.
+func TestRehashBeforeEvolution(t *testing.T) {
+	for _, on := range backends(t) {
+		t.Run(on.name, func(t *testing.T) {
+			b := newBench(t, on)
+			history(b)
+			wider := scd2.with("MERGE_COMPARE_COLUMNS", "name|email|note", "SOURCE_SQL", "SELECT c.*, CAST(NULL AS VARCHAR(9)) AS note FROM ("+customers+") AS c")
+			_, err := b.rehash(false, wider)
+			wantFault(t, err, fault.TargetShape, "note", "SCHEMA_EVOLUTION")
+			wider = wider.with("SCHEMA_EVOLUTION", "true")
+			_, err = Handler{}.Run(context.Background(), b.env, b.attempt(wider))
+			wantFault(t, err, fault.HashColumns, "etl-craft rehash --target sales.customers")
+			if done, err := b.rehash(false, wider); err != nil || done.Changed != 4 {
+				t.Fatalf("%+v %v", done, err)
+			}
+			if n := *b.run(wider).Counts.Insert; n != 1 { // the deleted key comes back; nothing else differs
+				t.Errorf("the merge after it inserted %d rows", n)
+			}
+			if done, err := b.rehash(false, wider); err != nil || done.Changed != 0 {
+				t.Fatalf("what merges make: %+v %v", done, err)
+			}
+		})
+	}
+}
+
 func TestRehashRefuses(t *testing.T) {
 	for _, on := range backends(t) {
 		t.Run(on.name, func(t *testing.T) {

@@ -14,6 +14,9 @@ func (p *planner) startMerge() ([]warehouses.Column, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkKeys(); err != nil {
+		return nil, err
+	}
 	if err := p.checkHashTypes(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,12 +40,39 @@ func (p *planner) checkShape(action string) ([]warehouses.Column, error) {
 	}
 	for _, c := range p.in.columns {
 		stored := p.in.table.Column(c.Name)
-		if stored != nil && stored.Type.SQL != c.Type.SQL {
+		if stored != nil && stored.Type.SQL != c.Type.SQL && !p.sameText(stored.Type, c.Type) {
 			return nil, p.refuse(fault.TypeChanged, "cast it to "+string(stored.Type.SQL)+" in the SELECT, or migrate the column yourself",
 				"with SCHEMA_EVOLUTION the types must agree: column %s of %s is %s, the SELECT returns %s", c.Name, p.in.target, stored.Type.SQL, c.Type.SQL)
 		}
 	}
 	return added, nil
+}
+
+// sameText reports whether two types are texts that differ by a length of which a SELECT could not tell.
+func (p *planner) sameText(stored, selected warehouses.Type) bool {
+	texts := []warehouses.Kind{warehouses.Text, warehouses.Char}
+	return p.d.LosesLength && selected.Kind == warehouses.Text && slices.Contains(texts, stored.Kind) && stored.Collation == selected.Collation
+}
+
+// checkKeys refuses keys of which the target could take two for one. Their rows would overwrite each other, or a delete would
+// hit a row that the SELECT does not name.
+func (p *planner) checkKeys() error {
+	for _, k := range p.spec.Keys {
+		stored := p.in.table.Column(k)
+		if stored == nil {
+			return p.refuse(fault.ColumnMissing, "name columns of the target", "MERGE_KEY names %s, which the target %s does not have", k, p.in.target)
+		}
+		if stored.Type.Collation != "" {
+			return p.refuse(fault.KeyType, "use a column of another collation as the key", "key column %s of %s takes different texts for equal (collation %s)", k, p.in.target, stored.Type.Collation)
+		}
+		for _, c := range p.in.columns {
+			if strings.EqualFold(c.Name, k) && !c.Type.KeptApart(stored.Type) {
+				return p.refuse(fault.KeyType, fmt.Sprintf("write CAST(%s AS %s) AS %[1]s in the SELECT, when that is what it means", k, stored.Type.SQL),
+					"key column %s is %s in the SELECT and %s in the target %s, where different keys could become the same", k, c.Type.SQL, stored.Type.SQL, p.in.target)
+			}
+		}
+	}
+	return nil
 }
 
 // checkEngineColumns refuses a target without a column that the action maintains.

@@ -83,6 +83,7 @@ const (
 	NoGenerator      Code = "ROW_ID_NO_GENERATOR"
 	NewColumns       Code = "NEW_COLUMNS"
 	TypeChanged      Code = "TYPE_CHANGED"
+	KeyType          Code = "KEY_TYPE"
 	StageChanged     Code = "STAGE_CHANGED"
 	NullKeys         Code = "NULL_MERGE_KEYS"
 	DuplicateKeys    Code = "DUPLICATE_MERGE_KEYS"
@@ -185,6 +186,7 @@ var specs = []Spec{
 	{NoGenerator, 1, false, "the target's ROW_ID has no generator"},
 	{NewColumns, 1, false, "the SELECT returns columns that the target lacks and SCHEMA_EVOLUTION is not true"},
 	{TypeChanged, 1, false, "evolution would have to change a column's type"},
+	{KeyType, 1, false, "the target could take two keys of the SELECT for the same"},
 	{StageChanged, 1, true, "the SELECT's columns changed between planning and staging"},
 	{NullKeys, 1, false, "the SELECT returned rows without a merge key"},
 	{DuplicateKeys, 1, false, "the SELECT returned a merge key more than once"},

@@ -33,6 +33,7 @@ var Dialect = &warehouses.Dialect{
 	InstantType:      "timestamp",
 	InstantLiteral:   "TIMESTAMP '{t}Z'",
 	TextType:         "string",
+	LosesLength:      true,
 	ByteOrder:        " COLLATE UTF8_BINARY",
 	ComputesRowID:    true,
 	RowID: func(*warehouses.Dialect, warehouses.QualifiedName, warehouses.SQL) warehouses.SQL {
@@ -94,7 +95,7 @@ var kinds = map[string]warehouses.Kind{
 
 var (
 	decimal    = regexp.MustCompile(`^decimal\((\d+),\s*(\d+)\)$`)
-	modified   = regexp.MustCompile(`^([a-z_]+)(\(\d+\)| collate \w+)?$`)
+	modified   = regexp.MustCompile(`^([a-z_]+)(?:\(\d+\)| collate (\w+))?$`)
 	voidWithin = regexp.MustCompile(`\bvoid\b`)
 )
 
@@ -112,6 +113,9 @@ func parseType(text string) warehouses.Type {
 		t.Scale, _ = strconv.Atoi(m[2])
 	} else if m := modified.FindStringSubmatch(strings.ToLower(text)); m != nil {
 		t.Kind = kinds[m[1]]
+		if m[2] != "utf8_binary" {
+			t.Collation = m[2]
+		}
 	}
 	return t
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -334,5 +335,41 @@ func TestWaitForTheFileIsBounded(t *testing.T) {
 	stop()
 	if _, err = w.Session(cancelled); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
+	}
+}
+
+func TestColumnTraits(t *testing.T) {
+	s := openSession(t, openWarehouse(t, filepath.Join(t.TempDir(), "w.duckdb")))
+	for _, text := range []warehouses.SQL{"CREATE SEQUENCE q", `CREATE TABLE "t x" ("order" VARCHAR COLLATE NOCASE.NOACCENT NOT NULL, "a""b" VARCHAR DEFAULT 'x, n INTEGER GENERATED ALWAYS AS (1)',
+		plain DECIMAL(10,2), st STRUCT(n INTEGER, b VARCHAR), e ENUM('a, n', 'b'), "select" INTEGER, ga VARCHAR GENERATED ALWAYS AS (upper("order")), n INTEGER CHECK (n > 0),
+		ts TIMESTAMPTZ DEFAULT now(), big BIGINT DEFAULT nextval('q'), "Öö" VARCHAR COLLATE C, "sum" DECIMAL(12,2) GENERATED ALWAYS AS (n + 1), de VARCHAR COLLATE "de", PRIMARY KEY (n))`} {
+		if _, err := s.Exec(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table, err := s.Table(ctx, warehouses.QualifiedName{Database: "w", Schema: "main", Table: "t x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	collations, computed, defaults := map[string]string{}, []string{}, []string{}
+	for _, c := range table.Columns {
+		if c.Type.Collation != "" {
+			collations[c.Name] = c.Type.Collation
+		}
+		if c.Computed {
+			computed = append(computed, c.Name)
+		}
+		if c.HasDefault {
+			defaults = append(defaults, c.Name)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"order": "NOCASE.NOACCENT", "de": "de"}, collations); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"ga", "sum"}, computed); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{`a"b`, "ts", "big"}, defaults); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -36,23 +37,51 @@ func (s *session) Table(ctx context.Context, name warehouses.QualifiedName) (*wa
 	if err != nil {
 		return nil, err
 	}
-	onlyTablesHave := false
 	for _, r := range rows {
 		c := warehouses.TableColumn{Column: warehouses.Column{Name: r[0], Type: parseType(r[1])}, NotNull: r[2] == "true", HasDefault: r[3] != "NULL"}
 		if m := nextval.FindStringSubmatch(r[3]); m != nil {
 			c.Generator = warehouses.SQL(strings.ReplaceAll(m[1], "''", "'"))
 		}
-		onlyTablesHave = onlyTablesHave || c.NotNull || c.HasDefault
 		t.Columns = append(t.Columns, c)
 	}
-	if onlyTablesHave {
+	definition, err := s.Rows(ctx, "SELECT sql FROM duckdb_tables() WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)", 1, name.Database, name.Schema, name.Table)
+	if err != nil {
+		return nil, err
+	}
+	if len(definition) == 0 {
+		t.Kind = "view"
 		return t, nil
 	}
-	views, err := s.Rows(ctx, "SELECT view_name FROM duckdb_views() WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(view_name) = lower($3)", 1, name.Database, name.Schema, name.Table)
-	if len(views) > 0 {
-		t.Kind = "view"
+	readTraits(definition[0][0], t.Columns)
+	return t, nil
+}
+
+const traits = `(?: COLLATE ([\w.]+))?( GENERATED ALWAYS AS)?`
+
+// byBytes are the collations that tell all texts apart.
+var byBytes = []string{"c", "posix", "binary"}
+
+// readTraits finds in CREATE TABLE, as DuckDB prints it, what the catalog does not tell of columns, which are in their order.
+func readTraits(definition string, columns []warehouses.TableColumn) {
+	if !strings.Contains(definition, " COLLATE ") && !strings.Contains(definition, " GENERATED ALWAYS AS") {
+		return
 	}
-	return t, err
+	for i := range columns {
+		c := &columns[i]
+		name := "(?:" + regexp.QuoteMeta(c.Name) + "|" + regexp.QuoteMeta(string(Dialect.Ident(c.Name))) + ")"
+		head := regexp.MustCompile(`(?:\(|, )` + name + " " + regexp.QuoteMeta(string(c.Type.SQL)) + traits)
+		at := head.FindStringSubmatchIndex(definition)
+		if at == nil {
+			continue
+		}
+		if at[2] >= 0 && !slices.Contains(byBytes, strings.ToLower(definition[at[2]:at[3]])) {
+			c.Type.Collation = definition[at[2]:at[3]]
+		}
+		if at[4] >= 0 {
+			c.Computed, c.HasDefault = true, false
+		}
+		definition = definition[at[1]:]
+	}
 }
 
 const lostQuery = `
@@ -73,6 +102,9 @@ func (s *session) Replacement(ctx context.Context, t *warehouses.Table) (*wareho
 	for _, c := range t.Columns {
 		if c.HasDefault && c.Generator == "" {
 			r.Lost = append(r.Lost, "default of "+c.Name)
+		}
+		if c.Computed {
+			r.Lost = append(r.Lost, "expression of "+c.Name)
 		}
 		if c.NotNull {
 			r.Lost = append(r.Lost, "NOT NULL of "+c.Name)

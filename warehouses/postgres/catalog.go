@@ -53,7 +53,7 @@ SELECT a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '', (
     JOIN pg_class AS s ON s.oid = generator.oid AND s.relkind = 'S'
     JOIN pg_namespace AS n ON n.oid = s.relnamespace
     LIMIT 1
-  )
+  ), (SELECT collname FROM pg_collation WHERE oid = a.attcollation AND NOT collisdeterministic)
 FROM pg_attribute AS a
 LEFT JOIN pg_attrdef AS d
   ON d.adrelid = a.attrelid AND d.adnum = a.attnum

@@ -172,6 +172,7 @@ func (s *session) columns(ctx context.Context, t *warehouses.Table, oid string) 
 	}
 	for i := range t.Columns {
 		t.Columns[i].Type = types[i]
+		t.Columns[i].Type.Collation = rows[i][6]
 	}
 	return nil
 }

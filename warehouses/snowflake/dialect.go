@@ -99,8 +99,8 @@ func stored(t warehouses.Type, format string) warehouses.Type {
 	}
 	to := ""
 	switch t.Kind {
-	case warehouses.Text:
-		to = "VARCHAR"
+	case warehouses.Text: // of the greatest length only, which is not everywhere the same
+		return warehouses.Type{SQL: "VARCHAR", Kind: warehouses.Text, Untyped: t.Untyped, Collation: t.Collation}
 	case warehouses.Timestamp:
 		to = "TIMESTAMP_NTZ(6)"
 	case warehouses.TimestampTZ:
@@ -108,6 +108,9 @@ func stored(t warehouses.Type, format string) warehouses.Type {
 	case warehouses.TimeOfDay:
 		to = "TIME(6)"
 	default:
+		if strings.HasPrefix(string(t.SQL), "BINARY(") {
+			t.SQL = "BINARY"
+		}
 		return t
 	}
 	untyped := t.Untyped
@@ -118,7 +121,7 @@ func stored(t warehouses.Type, format string) warehouses.Type {
 
 var (
 	number = regexp.MustCompile(`^NUMBER\((\d+),(\d+)\)$`)
-	plain  = regexp.MustCompile(`^([A-Z_]+)(?:\(\d+\))?$`)
+	plain  = regexp.MustCompile(`^([A-Z_]+)(?:\(\d+\))?(?: COLLATE '(.*)')?$`)
 )
 
 var kinds = map[string]warehouses.Kind{
@@ -151,6 +154,9 @@ func parseType(text string) warehouses.Type {
 	}
 	if m := plain.FindStringSubmatch(text); m != nil {
 		t.Kind = kinds[m[1]]
+		if m[2] != "utf8" {
+			t.Collation = m[2]
+		}
 	}
 	return t
 }

@@ -164,6 +164,9 @@ func (s *session) Table(ctx context.Context, name warehouses.QualifiedName) (*wa
 	}
 	if shown["is_iceberg"] == "Y" {
 		t.Format = warehouses.FormatIceberg
+		for i := range t.Columns {
+			t.Columns[i].Type = stored(t.Columns[i].Type, t.Format)
+		}
 	}
 	return t, nil
 }

@@ -21,6 +21,7 @@ var directed = []directedTest{
 	{"a view is no target", viewTarget},
 	{"CREATE_TABLE replaces a table that is not etl-craft's", replaceOthers},
 	{"another compare list", compareList},
+	{"keys of which the target could take two for one", keyTypes},
 	{"a retried append replaces its own rows only", appendRetry},
 	{"an append that is told of a conflict after its commit", committedConflict},
 	{"a SELECT that fails keeps the old rows", failingSelect},
@@ -211,6 +212,35 @@ func compareList(b *bench) {
 	b.record.HashVersion, b.record.CompareColumns = 0, ""
 	q.Compare = []string{"name", "note"}
 	b.refused("HASH_VERSION", q, nil)
+}
+
+func keyTypes(b *bench) {
+	all := []Request{{Action: "SCD1_MERGE"}, {Action: "SCD2_MERGE"}, {Action: "DELETE_ROWS"}, {Action: "DELETE_ROWS", Hard: true}}
+	for _, key := range []struct{ stored, narrow, wide Column }{
+		{idColumn, Column{"id", "decimal(3,1)", "DECIMAL(3,1)"}, Column{"id", "int", "SMALLINT"}},
+		{idColumn, Column{"id", "text", "VARCHAR"}, Column{"id", "decimal(3,0)", "DECIMAL(3,0)"}},
+		{Column{"id", "date", "DATE"}, Column{"id", "timestamp", "TIMESTAMP"}, Column{"id", "date", "DATE"}},
+		{Column{"id", "decimal(9,2)", "DECIMAL(9,2)"}, Column{"id", "decimal(9,3)", "DECIMAL(9,3)"}, Column{"id", "int", "INTEGER"}},
+		{Column{"id", "text", "VARCHAR"}, Column{}, Column{"id", "int", "INTEGER"}},
+	} {
+		for _, q := range all {
+			b := b.fresh()
+			setup := q.Action
+			if setup == "DELETE_ROWS" {
+				setup = "SCD1_MERGE"
+			}
+			b.must(Request{Action: "SETUP_TABLE", SetupFor: setup, Columns: []Column{key.stored, nameColumn}, Compare: []string{"name"}})
+			q.Keys, q.Columns = []string{"id"}, []Column{key.narrow, nameColumn}
+			if q.Action != "DELETE_ROWS" {
+				q.Compare = []string{"name"}
+			}
+			if key.narrow.Name != "" {
+				b.refused("KEY_TYPE", q, nil)
+			}
+			q.Columns = []Column{key.wide, nameColumn}
+			b.must(q)
+		}
+	}
 }
 
 func appendRetry(b *bench) {

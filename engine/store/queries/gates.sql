@@ -17,8 +17,14 @@ WHERE n.PIPELINE_ID = $1 AND n.STATUS IN ('SUCCESS', 'FAILED', 'SKIPPED') AND n.
 ORDER BY n.PIPELINE_RUN_ID DESC
 LIMIT 200
 
+-- What was consumed of the run date $2, '' for any.
+-- name: of_date
+($2 = '' OR EXISTS (
+    SELECT 1 FROM {{schema}}.AUD_PIPELINES_RUN_LOG u WHERE u.PIPELINE_RUN_ID = c.CONSUMED_PIPELINE_RUN_ID AND CAST(u.RUN_DATE AS TEXT) = $2))
+
 -- $3 dependency type, $4 PIPELINE_DEPENDENCY_ID, $5 CONSUME_REPAIRS. What was consumed once counts again only when a repair
--- has raised its revision; a run older than that, which never counted, when a repair has.
+-- has raised its revision; a run older than that, which never counted, when a repair has. Runs of other dates do not make it
+-- older where the dates have to be the same.
 -- name: pipeline_gate
 SELECT r.PIPELINE_RUN_ID, 0, r.OUTPUT_REVISION
 FROM ({{gate_recent}}) r
@@ -30,7 +36,9 @@ WHERE (
             SELECT 1 FROM {{schema}}.AUD_TASK_RUN_LOG l WHERE l.PIPELINE_RUN_ID = r.PIPELINE_RUN_ID AND l.ROWS_WRITTEN > 0))
     AND (
         r.PIPELINE_RUN_ID > COALESCE((
-            SELECT MAX(c.CONSUMED_PIPELINE_RUN_ID) FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c WHERE c.PIPELINE_DEPENDENCY_ID = $4), 0)
+            SELECT MAX(c.CONSUMED_PIPELINE_RUN_ID)
+            FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c
+            WHERE c.PIPELINE_DEPENDENCY_ID = $4 AND {{of_date}}), 0)
         OR $5 = 'Y' AND r.OUTPUT_REVISION > COALESCE((
             SELECT MAX(c.CONSUMED_REVISION) FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c
             WHERE c.PIPELINE_DEPENDENCY_ID = $4 AND c.CONSUMED_PIPELINE_RUN_ID = r.PIPELINE_RUN_ID), 1))
@@ -49,18 +57,20 @@ WHERE (
         OR $3 = 'HAS_DATA' AND l.STATUS = 'SUCCESS' AND l.ROWS_WRITTEN > 0)
     AND (
         r.PIPELINE_RUN_ID > COALESCE((
-            SELECT MAX(c.CONSUMED_PIPELINE_RUN_ID) FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c WHERE c.TASK_DEPENDENCY_ID = $4), 0)
+            SELECT MAX(c.CONSUMED_PIPELINE_RUN_ID)
+            FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c
+            WHERE c.TASK_DEPENDENCY_ID = $4 AND {{of_date}}), 0)
         OR $5 = 'Y' AND r.OUTPUT_REVISION > COALESCE((
             SELECT MAX(c.CONSUMED_REVISION) FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c
             WHERE c.TASK_DEPENDENCY_ID = $4 AND c.CONSUMED_PIPELINE_RUN_ID = r.PIPELINE_RUN_ID), 1))
 ORDER BY r.PIPELINE_RUN_ID DESC
 LIMIT 1
 
--- $1 is the PIPELINE_DEPENDENCY_ID, $2 the TASK_DEPENDENCY_ID; one of them is 0.
+-- $1 is the PIPELINE_DEPENDENCY_ID, $3 the TASK_DEPENDENCY_ID; one of them is 0.
 -- name: gate_used
 SELECT COALESCE(
-    (SELECT MAX(c.CONSUMED_PIPELINE_RUN_ID) FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c WHERE c.PIPELINE_DEPENDENCY_ID = $1),
-    (SELECT MAX(c.CONSUMED_PIPELINE_RUN_ID) FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c WHERE c.TASK_DEPENDENCY_ID = $2), 0)
+    (SELECT MAX(c.CONSUMED_PIPELINE_RUN_ID) FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c WHERE c.PIPELINE_DEPENDENCY_ID = $1 AND {{of_date}}),
+    (SELECT MAX(c.CONSUMED_PIPELINE_RUN_ID) FROM {{schema}}.AUD_DEPENDENCY_CONSUMPTION c WHERE c.TASK_DEPENDENCY_ID = $3 AND {{of_date}}), 0)
 
 -- name: add_gate_decision
 INSERT INTO {{schema}}.AUD_GATE_DECISIONS (
