@@ -167,7 +167,7 @@ func (e *Engine) endedRun(ctx context.Context, runID int64) (*RunDocument, error
 	if err != nil {
 		return nil, err
 	}
-	return doc, failure(doc)
+	return doc, e.failure(doc)
 }
 
 func (e *Engine) endRemote(ctx context.Context, g *store.Graph, run *store.Run) (*RunDocument, error) {

@@ -164,7 +164,7 @@ func (e *Engine) choose(ctx context.Context, g *store.Graph, req RunRequest) (ch
 		}
 		if unfinished != nil && req.RunKey != "" {
 			return choice{}, fault.New(fault.RunActive, "run %d (key %s) of pipeline %s is unfinished, so no run with the key %s starts", unfinished.ID, unfinished.Key, g.Pipeline.Code, req.RunKey).
-				WithHint("etl-craft run --pipeline %s --run-id %d", g.Pipeline.Code, unfinished.ID)
+				WithHint("%s", unfinished.GoOn())
 		}
 		if unfinished != nil && unfinished.Trigger == store.TriggerBackfill {
 			return choice{}, refuseBackfillRun(unfinished)

@@ -419,11 +419,11 @@ func (w *work) end(ctx context.Context, owner string) (*RunDocument, error) {
 	if w.e.Observer != nil {
 		w.e.Observer.RunEnded(doc)
 	}
-	return doc, failure(doc)
+	return doc, w.e.failure(doc)
 }
 
 // failure is the error of a run that FAILED, nil otherwise.
-func failure(doc *RunDocument) error {
+func (e *Engine) failure(doc *RunDocument) error {
 	if doc.Status != store.Failed {
 		return nil
 	}
@@ -439,6 +439,9 @@ func failure(doc *RunDocument) error {
 	}
 	err := fault.New(fault.RunFailed, "run %d of pipeline %s failed: %d of %d tasks failed (%s)", doc.PipelineRunID, doc.Pipeline, len(failed), len(doc.Tasks), names).
 		WithHint("etl-craft run --pipeline %s --run-id %d", doc.Pipeline, doc.PipelineRunID)
+	if e.remote() && len(failed) > 0 {
+		err = err.WithHint("run it again, then --finalize-only: etl-craft run --pipeline %s --task %s --run-key %s", doc.Pipeline, failed[0], shell(doc.RunKey))
+	}
 	err.Pipeline = doc.Pipeline
 	return err
 }

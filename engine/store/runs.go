@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -156,8 +157,15 @@ func runActive(run *Run) error {
 		return fault.New(fault.RunActive, "run %d of pipeline %s has the key %s already", run.ID, run.PipelineCode, run.Key).
 			WithHint("etl-craft status --pipeline %s --run-id %d", run.PipelineCode, run.ID)
 	}
-	return fault.New(fault.RunActive, "run %d of pipeline %s is unfinished", run.ID, run.PipelineCode).
-		WithHint("etl-craft run --pipeline %s --run-id %d", run.PipelineCode, run.ID)
+	return fault.New(fault.RunActive, "run %d of pipeline %s is unfinished", run.ID, run.PipelineCode).WithHint("%s", run.GoOn())
+}
+
+// GoOn is the command that finishes an unfinished run. One of an orchestrator, which may have given it up, is only ended.
+func (r *Run) GoOn() string {
+	if r.Trigger == TriggerOrchestrator {
+		return fmt.Sprintf("etl-craft run --pipeline %s --finalize-only --run-key %s", r.PipelineCode, r.Key)
+	}
+	return fmt.Sprintf("etl-craft run --pipeline %s --run-id %d", r.PipelineCode, r.ID)
 }
 
 // ClaimRun makes owner the owner of an unfinished run that belongs to previousOwner, "" for nobody. It fails with
