@@ -126,7 +126,7 @@ func (p *program) progress(format string, args ...any) {
 
 // demoQueries reads what the week left in the warehouse.
 func demoQueries(ctx context.Context, cfg *config.Config) (results []demoResult, err error) {
-	_, open, err := warehouseOf(cfg, nil)
+	_, open, err := warehouseOf(cfg, nil, false)
 	if err != nil {
 		return nil, err
 	}

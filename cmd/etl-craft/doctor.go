@@ -59,7 +59,7 @@ func (p *program) examine(c *cli.Context) (doc *engine.DoctorDocument, err error
 		}
 		return pending.Engine, pending.Project, nil
 	}}
-	deps.Dialect, deps.OpenWarehouse, req.WarehouseError = warehouseOf(cfg, deps.Log)
+	deps.Dialect, deps.OpenWarehouse, req.WarehouseError = warehouseOf(cfg, deps.Log, true)
 	project := &openProject{}
 	if deps.Store, req.StoreError = openStore(c.Context, cfg); req.StoreError == nil {
 		project.closers = append(project.closers, deps.Store.Close)
@@ -104,7 +104,7 @@ func (p *program) grants(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if deps.Dialect, _, err = warehouseOf(cfg, deps.Log); err != nil {
+	if deps.Dialect, _, err = warehouseOf(cfg, deps.Log, true); err != nil {
 		return err
 	}
 	if deps.Store, err = openUnmigrated(c.Context, cfg); err != nil {

@@ -59,7 +59,7 @@ func (p *program) upgradeTargetsCommand() *cli.Command {
 }
 
 func (p *program) maintain(c *cli.Context, req engine.MaintenanceRequest, do func(*engine.Engine, context.Context, engine.MaintenanceRequest, func(string)) (*engine.MaintenanceDocument, error)) (err error) {
-	project, err := p.open(c, needs{store: true, locker: true, stop: p.interrupts.drain()})
+	project, err := p.open(c, needs{store: true, locker: true, looks: req.DryRun, stop: p.interrupts.drain()})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (p *program) planCommand() *cli.Command {
 			&cli.BoolFlag{Name: "offline", Usage: "connects to no warehouse, and shows no statements"},
 		},
 		Action: func(c *cli.Context) (err error) {
-			project, err := p.open(c, needs{store: true})
+			project, err := p.open(c, needs{store: true, looks: true})
 			if err != nil {
 				return err
 			}

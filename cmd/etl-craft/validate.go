@@ -31,7 +31,7 @@ func (p *program) validateCommand() *cli.Command {
 			if github && p.json {
 				return fault.New(fault.Usage, "--github and --output json exclude each other")
 			}
-			project, err := p.open(c, needs{store: !c.Bool("files") || c.Bool("connect")})
+			project, err := p.open(c, needs{store: !c.Bool("files") || c.Bool("connect"), looks: true})
 			if err != nil {
 				if github {
 					_ = p.out.print(githubAnnotations(fault.As(err).Problems, filepath.Dir(c.String("config"))))

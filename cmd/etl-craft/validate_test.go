@@ -105,7 +105,7 @@ func validated(t *testing.T, dir string) *engine.ValidateDocument {
 	t.Helper()
 	cfg := &config.Config{Dir: dir, Profile: "dev", Notifications: []config.Webhook{{Name: "ops"}}}
 	cfg.Warehouse.Type, cfg.Warehouse.Path = config.DuckDB, filepath.Join(dir, "warehouse.duckdb")
-	dialect, _, err := warehouseOf(cfg, nil)
+	dialect, _, err := warehouseOf(cfg, nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ func allHandlers() []handlers.Handler { return []handlers.Handler{sql.Handler{}}
 type needs struct {
 	store    bool
 	locker   bool
+	looks    bool // writes nothing to the warehouse, and makes none
 	observer engine.Observer
 	stop     <-chan struct{}
 	logTo    io.Writer // nil is stderr
@@ -85,7 +86,7 @@ func (p *program) openConfigured(c *cli.Context, cfg *config.Config, n needs) (_
 	if err != nil {
 		return nil, err
 	}
-	if deps.Dialect, deps.OpenWarehouse, err = warehouseOf(cfg, deps.Log); err != nil {
+	if deps.Dialect, deps.OpenWarehouse, err = warehouseOf(cfg, deps.Log, n.looks); err != nil {
 		return nil, err
 	}
 	opened := &openProject{}
@@ -206,13 +207,13 @@ func databaseOf(cfg *config.Config) string {
 }
 
 // warehouseOf is the dialect of the configured warehouse and how to connect to it.
-func warehouseOf(cfg *config.Config, log *slog.Logger) (*warehouses.Dialect, func(context.Context) (warehouses.Warehouse, error), error) {
+func warehouseOf(cfg *config.Config, log *slog.Logger, looks bool) (*warehouses.Dialect, func(context.Context) (warehouses.Warehouse, error), error) {
 	w := cfg.Warehouse
 	switch {
 	case w.Type == config.DuckDB && w.TableFormat != config.Iceberg:
 		return duckdb.Dialect, func(context.Context) (warehouses.Warehouse, error) {
 			return duckdb.Open(duckdb.Options{
-				Path: w.Path, Threads: w.Threads, MemoryLimit: w.MemoryLimit, Wait: cfg.Orchestration.LockWait, Log: log,
+				Path: w.Path, Threads: w.Threads, MemoryLimit: w.MemoryLimit, Wait: cfg.Orchestration.LockWait, Log: log, Looks: looks,
 			})
 		}, nil
 	case w.Type == config.DuckDB:

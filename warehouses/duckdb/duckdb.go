@@ -30,6 +30,8 @@ type Options struct {
 
 	Wait time.Duration // for another process that has the file open; 0 is as long as the context allows
 	Log  *slog.Logger  // says for whom is waited; nil is silence
+
+	Looks bool // nothing will be written: a file that does not exist is not made, it is as an empty one
 }
 
 // How long the one handle of a process outlives its last session, and how often an idle one looks for other processes.
@@ -44,6 +46,7 @@ type warehouse struct {
 	options Options
 	name    string // the file's database: its name without the extension
 	turn    *turn
+	empty   string // folder of the empty file that stands for the missing one; "" where there is none
 
 	mu       sync.Mutex
 	db       *sql.DB
@@ -69,7 +72,15 @@ func Open(o Options) (warehouses.Warehouse, error) {
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return nil, fault.New(fault.WarehouseDown, "the folder of the DuckDB file %s does not exist", path).WithHint("mkdir -p %s", filepath.Dir(path))
 	}
-	return &warehouse{options: o, name: name, turn: newTurn(o), changed: make(chan struct{})}, nil
+	w := &warehouse{name: name, changed: make(chan struct{})}
+	if _, err := os.Stat(path); o.Looks && errors.Is(err, os.ErrNotExist) {
+		if w.empty, err = os.MkdirTemp("", "etl-craft-"); err != nil {
+			return nil, err
+		}
+		o.Path = filepath.Join(w.empty, filepath.Base(path))
+	}
+	w.options, w.turn = o, newTurn(o)
+	return w, nil
 }
 
 // Database is the name of a file's database: the file's, without its extension.
@@ -293,7 +304,17 @@ func (w *warehouse) shut() error {
 	w.db = nil
 	w.turn.give()
 	w.signal()
+	if w.closed {
+		err = errors.Join(err, w.forgetEmpty())
+	}
 	return err
+}
+
+func (w *warehouse) forgetEmpty() error {
+	if w.empty == "" {
+		return nil
+	}
+	return os.RemoveAll(w.empty)
 }
 
 func (w *warehouse) signal() {
@@ -311,7 +332,7 @@ func (w *warehouse) Close() error {
 	if w.sessions > 0 {
 		return nil // the last session's release shuts the file
 	}
-	return w.shut()
+	return errors.Join(w.shut(), w.forgetEmpty())
 }
 
 func unreachable(path string, err error) error {
