@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/warehouses"
 	"github.com/etl-craft/etl-craft/warehouses/databricks"
 )
@@ -159,4 +160,27 @@ func (w *thriftWire) record(_ *testing.T, _ warehouses.Warehouse, do func()) []s
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.statements)
+}
+
+// TestLengthsOnDatabricks: a SELECT there cannot have the type of a column with a length.
+func TestLengthsOnDatabricks(t *testing.T) {
+	for _, on := range onDatabricks(t) {
+		b := newBench(t, on)
+		b.exec(rawStatements...)
+		b.run(setupOver)
+		b.exec("ALTER TABLE sales.orders ADD COLUMN short varchar(3)")
+		short := func(text string) taskParams {
+			return overwrite.with("SCHEMA_EVOLUTION", "true", "SOURCE_SQL", "SELECT o.*, CAST('"+text+"' AS varchar(3)) AS short FROM ("+orders+"\n) AS o")
+		}
+		b.run(short("abc"))
+		_, err := Handler{}.Run(context.Background(), b.env, b.attempt(short("abcd")))
+		wantFault(t, err, fault.StatementFailed)
+		_, err = Handler{}.Run(context.Background(), b.env, b.attempt(overwrite.with("SCHEMA_EVOLUTION", "true", "SOURCE_SQL", "SELECT o.*, 1 AS short FROM ("+orders+"\n) AS o")))
+		wantFault(t, err, fault.TypeChanged, "short", "varchar(3)")
+		for _, r := range b.rows("short", "sales.orders") {
+			if r[0] != "abc" {
+				t.Errorf("short is %q", r[0])
+			}
+		}
+	}
 }
