@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// interrupts turns SIGINT and SIGTERM into the two ways to stop: the first closes stop, the second cancels ctx. Until a
-// command asks for both, the first already cancels.
+// interrupts turns SIGINT, SIGTERM and SIGHUP into the two ways to stop: the first closes stop, the second cancels ctx. Until
+// a command asks for both, the first already cancels. A terminal that closes may send SIGHUP twice, which counts once.
 type interrupts struct {
 	ctx  context.Context
 	stop chan struct{}
@@ -25,17 +25,23 @@ func catchInterrupts() *interrupts {
 	i := &interrupts{stop: make(chan struct{}), signals: make(chan os.Signal, 4)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	signal.Notify(i.signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signal.Notify(i.signals, syscall.SIGHUP)
+	}
 	go func() {
-		for range i.signals {
-			i.interrupt()
+		for s := range i.signals {
+			i.interrupt(s)
 		}
 	}()
 	return i
 }
 
-func (i *interrupts) interrupt() {
+func (i *interrupts) interrupt(s os.Signal) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.stopped && s == syscall.SIGHUP {
+		return
+	}
 	if i.stopped || !i.drains {
 		i.cancel()
 	}

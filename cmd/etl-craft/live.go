@@ -131,7 +131,7 @@ func (v *liveView) change(f func()) {
 func (v *liveView) repaint() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	_ = v.paint() // a terminal that is gone ends the program by a signal
+	_ = v.paint() // the next one may be shown
 }
 
 // erase is what takes the block from the screen.

@@ -4,6 +4,8 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 // version is set when the program is built.
@@ -13,5 +15,6 @@ func main() { os.Exit(run()) }
 
 // run is the whole program; it returns the exit code.
 func run() int {
+	signal.Ignore(syscall.SIGPIPE) // a reader of the output that goes away stops nothing
 	return newProgram(os.Stdout, os.Stderr).run(os.Args[1:])
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -21,7 +23,22 @@ type screen struct {
 
 func newScreen(file *os.File) *screen {
 	terminal := term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
-	return &screen{w: file, file: file, terminal: terminal, colour: terminal && os.Getenv("NO_COLOR") == ""}
+	return &screen{w: readerless{file, terminal}, file: file, terminal: terminal, colour: terminal && os.Getenv("NO_COLOR") == ""}
+}
+
+// readerless writes to a file whose reader may go away: what is written then is lost, which is no error.
+type readerless struct {
+	file     *os.File
+	terminal bool
+}
+
+// Write implements io.Writer.
+func (r readerless) Write(b []byte) (int, error) {
+	n, err := r.file.Write(b)
+	if errors.Is(err, syscall.EPIPE) || r.terminal && errors.Is(err, syscall.EIO) { // EIO: the terminal was closed
+		return len(b), nil
+	}
+	return n, err
 }
 
 func (s *screen) print(text string) error {

@@ -228,7 +228,8 @@ func rows(driver, file, statement string) (string, error) {
 	return b.String(), rows.Err()
 }
 
-// interrupt COUNT TASK COMMAND... starts a command, sends it one or two SIGINTs once TASK runs, and expects exit code 130.
+// interrupt COUNT TASK COMMAND... starts a command, sends it one or two SIGINTs, or with HUP two SIGHUPs, once TASK runs, and
+// expects exit code 130.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: interrupt COUNT TASK COMMAND...")
@@ -245,14 +246,18 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	stderr := &awaited{}
 	c.Stdout, c.Stderr = ts.Stdout(), stderr
 	ts.Check(c.Start())
+	with := syscall.SIGINT
+	if args[0] == "HUP" {
+		with = syscall.SIGHUP
+	}
 	signal := func() {
-		if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		if err := c.Process.Signal(with); err != nil {
 			ts.Fatalf("signal: %v\n%s", err, stderr)
 		}
 	}
 	stderr.await(ctx, "task="+args[1]+" ")
 	signal()
-	if args[0] == "2" {
+	if args[0] != "1" {
 		stderr.await(ctx, "no more tasks start")
 		signal()
 	}
