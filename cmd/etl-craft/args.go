@@ -128,7 +128,8 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// checkFlags refuses flags that the command does not take, that lack their value, and required ones that are missing.
+// checkFlags refuses flags that the command does not take, that lack their value or have an empty one, and required ones that
+// are missing.
 func (c *call) checkFlags(flags []given) error {
 	takes := append(slices.Clone(c.command.Flags), globalFlags()...)
 	set := map[string]bool{}
@@ -139,6 +140,8 @@ func (c *call) checkFlags(flags []given) error {
 			return unknownFlag(g, takes, c.name)
 		case takesValue(takes[j]) && g.value == nil:
 			return fault.New(fault.Usage, "%s needs a value", g.written).WithHint("etl-craft %s --help", c.name)
+		case g.value != nil && *g.value == "": // an unset variable of a script: to take it as not given would run something else
+			return fault.New(fault.Usage, "%s is empty", g.written).WithHint("leave it out, or give it a value: etl-craft %s --help", c.name)
 		}
 		flags[i].flag = takes[j]
 		set[takes[j].Names()[0]] = true
@@ -170,7 +173,7 @@ func unknownFlag(g given, takes []cli.Flag, command string) error {
 	return err.WithHint("%s --help", strings.TrimSpace("etl-craft "+command))
 }
 
-// checkWords compares the arguments with what the command's ArgsUsage announces: "DIR", "[DIR]" or nothing.
+// checkWords compares the arguments with what the command's ArgsUsage announces: "DIR", "[DIR]" or nothing. None may be empty.
 func (c *call) checkWords(words []string) error {
 	announced := strings.Fields(c.command.ArgsUsage)
 	if len(words) > len(announced) {
@@ -178,6 +181,9 @@ func (c *call) checkWords(words []string) error {
 	}
 	if len(words) < len(announced) && !strings.HasPrefix(announced[len(words)], "[") {
 		return fault.New(fault.Usage, "%s needs the argument %s", c.name, announced[len(words)]).WithHint("etl-craft %s --help", c.name)
+	}
+	if i := slices.Index(words, ""); i >= 0 {
+		return fault.New(fault.Usage, "the argument %s of %s is empty", strings.Trim(announced[i], "[]"), c.name).WithHint("etl-craft %s --help", c.name)
 	}
 	return nil
 }

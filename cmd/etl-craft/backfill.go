@@ -25,9 +25,6 @@ func unusualFlags() []cli.Flag {
 
 // readUnusual completes a request with these flags.
 func readUnusual(c *cli.Context, req *engine.RunRequest) error {
-	if c.IsSet("backfill") && c.String("backfill") == "" {
-		return fault.New(fault.Usage, "--backfill needs a value").WithHint("write it as 2026-09-01:2026-09-30")
-	}
 	req.Force, req.Rerun, req.WithDownstream = c.Bool("force"), c.Bool("rerun"), c.Bool("with-downstream")
 	req.IgnoreDependencies, req.Backfill, req.Reason = c.Bool("ignore-dependencies"), c.String("backfill"), c.String("reason")
 	return nil
