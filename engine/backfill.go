@@ -236,7 +236,7 @@ const resumeFirst = "etl-craft resume --pipeline "
 func goingOn(err error, req RunRequest, day string, days []string) error {
 	first := ""
 	if strings.HasPrefix(fault.As(err).Hint, resumeFirst) {
-		first = resumeFirst + req.Pipeline + ", then "
+		first = resumeFirst + req.Pipeline + " && "
 	}
 	return fault.As(err).WithHint("%setl-craft run --pipeline %s --backfill %s:%s --reason %s", first, req.Pipeline, day, days[len(days)-1], quoted(req.Reason))
 }

@@ -278,7 +278,7 @@ func TestBackfillIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = b.backfill("2026-09-01:2026-09-02")
-	wantCode(t, err, fault.Paused, "ops", "hint: etl-craft resume --pipeline SALES, then etl-craft run --pipeline SALES --backfill 2026-09-01:2026-09-02 ")
+	wantCode(t, err, fault.Paused, "ops", "hint: etl-craft resume --pipeline SALES && etl-craft run --pipeline SALES --backfill 2026-09-01:2026-09-02 ")
 	if got := b.value("SELECT COUNT(*) FROM AUD_PIPELINES_RUN_LOG"); got != "1" {
 		t.Errorf("runs: %s", got)
 	}

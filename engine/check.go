@@ -144,7 +144,7 @@ func (e *Engine) checkTask(ctx context.Context, g *store.Graph, req RunRequest) 
 			return doc, err
 		}
 	}
-	return doc.wait(fault.As(notReady(g, f, task)))
+	return doc.wait(fault.As(notReady(g, f, task, req.whichRun())))
 }
 
 // foreseen finds the run that the request means, and its date, and fills in the states of its tasks as they are when task

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
@@ -37,6 +38,21 @@ type PlanRequest struct {
 	Pipeline string
 	Task     string // "" for all
 	Offline  bool   // without a connection
+}
+
+// whichRun are the flags that say which run is meant, each after a blank.
+func (r *RunRequest) whichRun() string {
+	flags := ""
+	if r.RunID != 0 {
+		flags += fmt.Sprintf(" --run-id %d", r.RunID)
+	}
+	if r.RunKey != "" {
+		flags += " --run-key " + quoted(r.RunKey)
+	}
+	if r.RunDate != "" {
+		flags += " --run-date " + r.RunDate
+	}
+	return flags
 }
 
 func (r *RunRequest) check() error {

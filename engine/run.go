@@ -70,6 +70,9 @@ func inPipeline(err error, pipeline string) error {
 
 func (e *Engine) run(ctx context.Context, g *store.Graph, req RunRequest) (*RunDocument, error) {
 	if g.PausedBy != "" && !req.FinalizeOnly {
+		if doc, err := e.finished(ctx, g, req); doc != nil || err != nil {
+			return doc, err
+		}
 		return nil, fault.New(fault.Paused, "pipeline %s is paused by %s: %s", g.Pipeline.Code, g.PausedBy, g.PauseWhy).
 			WithHint("etl-craft resume --pipeline %s", g.Pipeline.Code)
 	}
@@ -89,6 +92,22 @@ func (e *Engine) run(ctx context.Context, g *store.Graph, req RunRequest) (*RunD
 	return e.runPipeline(ctx, g, req)
 }
 
+// finished is the document of a run that was named and has ended well, for a request that only asks for it: there is nothing
+// that a pause could hold back. It is nil for every other request.
+func (e *Engine) finished(ctx context.Context, g *store.Graph, req RunRequest) (*RunDocument, error) {
+	if e.remote() || req.InitOnly || req.Task != "" || req.Force {
+		return nil, nil
+	}
+	run, err := e.named(ctx, g, req.RunID, req.RunKey)
+	if err != nil || run == nil || !wentWell(run.Status) {
+		return nil, err
+	}
+	if err := refuseRun(run, req.RunDate); err != nil {
+		return nil, err
+	}
+	return e.document(ctx, run.ID)
+}
+
 func (e *Engine) remote() bool { return e.Config.Orchestration.Mode == config.Remote }
 
 // runPipeline runs all tasks of the run that the request means. After a run of an earlier date that nobody named, today's
@@ -101,7 +120,7 @@ func (e *Engine) runPipeline(ctx context.Context, g *store.Graph, req RunRequest
 	if req.Force {
 		c.again, c.reason, c.bypass = &store.Again{All: true}, req.Reason, req.Reason
 	}
-	if c.run != nil && (c.run.Status == store.Success || c.run.Status == store.Skipped) && !req.Force {
+	if c.run != nil && wentWell(c.run.Status) && !req.Force {
 		return e.document(ctx, c.run.ID)
 	}
 	doc, err := e.carryOut(ctx, g, c)
@@ -131,6 +150,7 @@ type choice struct {
 	run       *store.Run           // nil for a new one
 	named     bool                 // by its id or key
 	key, date string               // of a new one
+	asked     string               // the flags that name it, or what a new one is to be, for a hint
 	newest    *int64               // the pipeline's newest run when a new one was chosen, 0 for none; nil when that does not matter
 	gates     []store.GateDecision // that let a new one start
 	trigger   string               // of a new one, "" for the usual one
@@ -156,7 +176,7 @@ func (e *Engine) choose(ctx context.Context, g *store.Graph, req RunRequest) (ch
 	if err != nil {
 		return choice{}, err
 	}
-	c := choice{run: run, named: req.RunID != 0 || req.RunKey != "", key: req.RunKey, date: req.RunDate, newest: newest}
+	c := choice{run: run, named: req.RunID != 0 || req.RunKey != "", key: req.RunKey, date: req.RunDate, newest: newest, asked: req.whichRun()}
 	if run == nil {
 		unfinished, err := e.Store.UnfinishedRun(ctx, g.Pipeline.ID)
 		if err != nil {

@@ -56,7 +56,7 @@ func (e *Engine) runTask(ctx context.Context, g *store.Graph, req RunRequest) (*
 		}
 	}
 	// Another process may have run the task while this one waited for the warehouse.
-	may, err := e.taskMayStart(ctx, g, choice{run: w.run}, task)
+	may, err := e.taskMayStart(ctx, g, choice{run: w.run, asked: c.asked}, task)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (e *Engine) taskMayStart(ctx context.Context, g *store.Graph, c choice, tas
 			return may, nil
 		}
 	}
-	return may, notReady(g, f, task)
+	return may, notReady(g, f, task, c.asked)
 }
 
 // foresee fills in the states of a run after take, with task tried again when it failed.
@@ -223,7 +223,8 @@ func taskState(run *store.Run, row *store.TaskRun, format string, args ...any) e
 	return err
 }
 
-func notReady(g *store.Graph, f *flow, task *store.Task) error {
+// notReady says what the task waits for. asked are the flags of the call that say which run is meant.
+func notReady(g *store.Graph, f *flow, task *store.Task, asked string) error {
 	var waits []string
 	for _, edge := range task.DependsOn {
 		i, ok := f.byID[edge.TaskID]
@@ -236,7 +237,7 @@ func notReady(g *store.Graph, f *flow, task *store.Task) error {
 		}
 	}
 	err := fault.New(fault.NotReady, "task %s waits for %s", task.Code, strings.Join(waits, "; ")).
-		WithHint("etl-craft run --pipeline %s", g.Pipeline.Code)
+		WithHint("etl-craft run --pipeline %s%s", g.Pipeline.Code, asked)
 	err.Task = task.Code
 	return err
 }

@@ -31,7 +31,7 @@ func (w *work) look(ctx context.Context) news {
 	if n.ended == nil && g.PausedBy != "" {
 		n.paused = fault.New(fault.RunUnfinished, "run %d of pipeline %s is left unfinished: the pipeline was paused by %s: %s",
 			w.run.ID, w.g.Pipeline.Code, g.PausedBy, g.PauseWhy).
-			WithHint("etl-craft resume --pipeline %s, then etl-craft run --pipeline %[1]s", w.g.Pipeline.Code)
+			WithHint("etl-craft resume --pipeline %s && etl-craft run --pipeline %[1]s", w.g.Pipeline.Code)
 	}
 	return n
 }
