@@ -28,17 +28,20 @@ type migrateDocument struct {
 	IDsAbove *int64   `json:"ids_above"`
 }
 
+// highestIDsAbove leaves room for more runs than there will be, and every id exact in readers whose numbers have 53 bits.
+const highestIDsAbove = 1_000_000_000_000_000
+
 func (p *program) migrateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "migrate", Usage: "creates or upgrades the Engine DB, then applies the project's migrations",
 		Description: "etl-craft migrate\netl-craft migrate --dry-run\netl-craft migrate --ids-above 52000000",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "only lists what would be applied"},
-			&cli.Int64Flag{Name: "ids-above", Usage: "makes the next run and task-run ids higher than `N`"},
+			&cli.Int64Flag{Name: "ids-above", Usage: fmt.Sprintf("makes the next run and task-run ids higher than `N`, at most %d", highestIDsAbove)},
 		},
 		Action: func(c *cli.Context) error {
-			if c.IsSet("ids-above") && c.Int64("ids-above") < 1 {
-				return fault.New(fault.Usage, "--ids-above is a number above 0")
+			if above := c.Int64("ids-above"); c.IsSet("ids-above") && (above < 1 || above > highestIDsAbove) {
+				return fault.New(fault.Usage, "--ids-above is %d; it takes a whole number from 1 to %d", above, highestIDsAbove)
 			}
 			cfg, err := loadConfig(c)
 			if err != nil {
