@@ -216,7 +216,26 @@ type ExportDocument struct {
 // LocksDocument is etl-craft/locks/1.
 type LocksDocument struct {
 	Schema string         `json:"schema"`
-	Locks  []locks.Holder `json:"locks"` // the oldest first
+	Locks  []LockDocument `json:"locks"` // the oldest first
+}
+
+// LockDocument is who holds a lock.
+type LockDocument struct {
+	Host          string  `json:"host"`
+	PID           int     `json:"pid"`
+	What          string  `json:"what"` // "target dw.sales.orders"
+	Pipeline      string  `json:"pipeline"`
+	Task          *string `json:"task"` // null, as the ids, for the lock of a backfill
+	PipelineRunID *int64  `json:"pipeline_run_id"`
+	TaskRunID     *int64  `json:"task_run_id"`
+	Since         Time    `json:"since"`
+}
+
+func lockDocument(h locks.Holder) LockDocument {
+	return LockDocument{
+		Host: h.Host, PID: h.PID, What: h.What, Pipeline: h.Pipeline, Task: orNil(h.Task),
+		PipelineRunID: idOrNil(h.PipelineRunID), TaskRunID: idOrNil(h.TaskRunID), Since: Time{h.Since},
+	}
 }
 
 func runDocument(run *store.Run, tasks []store.TaskRun) *RunDocument {
@@ -252,6 +271,13 @@ func historyRun(r *store.Run) HistoryRun {
 		StartedAt: Time{r.StartedAt}, EndedAt: timeOrNil(r.EndedAt), DurationSeconds: duration(&r.StartedAt, r.EndedAt),
 		SLAStatus: orNil(r.SLAStatus), StartedBy: r.StartedBy.Name,
 	}
+}
+
+func idOrNil(id int64) *int64 {
+	if id == 0 {
+		return nil
+	}
+	return &id
 }
 
 func orNil(s string) *string {

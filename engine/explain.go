@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/etl-craft/etl-craft/engine/store"
-	"github.com/etl-craft/etl-craft/locks"
 )
 
 // ExplainRequest chooses a task, and a run as StatusRequest does.
@@ -26,7 +25,7 @@ type ExplainDocument struct {
 	Required      int                 `json:"required"`      // dependencies that have to hold
 	DependsOn     []ExplainDependency `json:"depends_on"`
 	WaitsUntil    *Time               `json:"waits_until"` // the deadline of a wait for an upstream that runs
-	LockHolder    *locks.Holder       `json:"lock_holder"` // who holds the target, when that is another task
+	LockHolder    *LockDocument       `json:"lock_holder"` // who holds the target, when that is another task
 	Why           string              `json:"why"`
 	Next          string              `json:"next"` // what makes it run, or goes on; "" when nothing is to be done
 }
@@ -234,9 +233,10 @@ func (x *explanation) lock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, h := range held {
+	for _, h := range held {
 		if h.Pipeline != "" && strings.EqualFold(h.What, "target "+x.row.TargetName) && h.TaskRunID != x.row.ID {
-			x.doc.LockHolder = &held[i]
+			holder := lockDocument(h)
+			x.doc.LockHolder = &holder
 			x.doc.Why += "; it waits for the lock on its target, held by " + h.String()
 		}
 	}

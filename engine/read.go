@@ -13,7 +13,6 @@ import (
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/internal/project"
-	"github.com/etl-craft/etl-craft/locks"
 )
 
 // Status reads a run: the named one, else the unfinished one, else the newest. RUN_NOT_FOUND when there is none.
@@ -196,10 +195,10 @@ func (e *Engine) Locks(ctx context.Context) (*LocksDocument, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := &LocksDocument{Schema: "etl-craft/locks/1", Locks: []locks.Holder{}}
+	doc := &LocksDocument{Schema: "etl-craft/locks/1", Locks: []LockDocument{}}
 	for _, h := range held {
 		if h.Pipeline != "" {
-			doc.Locks = append(doc.Locks, h)
+			doc.Locks = append(doc.Locks, lockDocument(h))
 		}
 	}
 	return doc, nil

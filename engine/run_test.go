@@ -320,7 +320,7 @@ func TestLockIsHeldUntilTheOutcome(t *testing.T) {
 			t.Errorf("the lock is free: %v", err)
 		}
 		doc, err := b.engine().Locks(ctx)
-		if err != nil || len(doc.Locks) != 1 || doc.Locks[0].Task != "a" {
+		if err != nil || len(doc.Locks) != 1 || *doc.Locks[0].Task != "a" {
 			t.Errorf("locks: %+v %v", doc, err)
 		}
 		return wrote(1), a.Advance(ctx, store.Progress{Phase: store.PhaseCommitting})

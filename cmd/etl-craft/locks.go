@@ -27,7 +27,7 @@ func (p *program) locksCommand() *cli.Command {
 				var rows [][]string
 				for _, l := range doc.Locks {
 					rows = append(rows, []string{
-						l.What, l.Pipeline, l.Task, strconv.FormatInt(l.PipelineRunID, 10), l.Host, strconv.Itoa(l.PID), l.Since.UTC().Format(timeText),
+						l.What, l.Pipeline, orDash(l.Task), countText(l.PipelineRunID), l.Host, strconv.Itoa(l.PID), l.Since.UTC().Format(timeText),
 					})
 				}
 				return p.out.table([]string{"LOCK", "PIPELINE", "TASK", number + "RUN", "HOST", number + "PID", "SINCE (UTC)"}, rows)

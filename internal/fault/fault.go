@@ -5,6 +5,8 @@
 package fault
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,16 +31,47 @@ type Error struct {
 
 // Problem is one of several things found wrong in one go (validate, apply, a configuration file).
 type Problem struct {
-	Level     string `json:"level"` // FAIL or WARN
-	Code      Code   `json:"code"`
-	Pipeline  string `json:"pipeline,omitempty"`
-	Task      string `json:"task,omitempty"`
-	Parameter string `json:"parameter,omitempty"`
-	Message   string `json:"message"`
-	Hint      string `json:"hint,omitempty"`
-	File      string `json:"file,omitempty"`
-	Line      int    `json:"line,omitempty"`
-	Column    int    `json:"column,omitempty"`
+	Level     string // FAIL or WARN
+	Code      Code
+	Pipeline  string
+	Task      string
+	Parameter string
+	Message   string
+	Hint      string
+	File      string
+	Line      int
+	Column    int
+}
+
+// MarshalJSON writes every key, null where it does not apply.
+func (p Problem) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // whoever encodes the whole decides
+	err := e.Encode(struct {
+		Level     string  `json:"level"`
+		Code      Code    `json:"code"`
+		Pipeline  *string `json:"pipeline"`
+		Task      *string `json:"task"`
+		Parameter *string `json:"parameter"`
+		Message   string  `json:"message"`
+		Hint      *string `json:"hint"`
+		File      *string `json:"file"`
+		Line      *int    `json:"line"`
+		Column    *int    `json:"column"`
+	}{
+		p.Level, p.Code, orNull(p.Pipeline), orNull(p.Task), orNull(p.Parameter), p.Message, orNull(p.Hint),
+		orNull(p.File), orNull(p.Line), orNull(p.Column),
+	})
+	return b.Bytes(), err
+}
+
+func orNull[T comparable](value T) *T {
+	var none T
+	if value == none {
+		return nil
+	}
+	return &value
 }
 
 // New makes an Error. A %w in format is unwrapped as by fmt.Errorf.
