@@ -30,8 +30,8 @@ func (e *Engine) Apply(ctx context.Context, dryRun bool) (*ApplyDocument, error)
 func (e *Engine) apply(ctx context.Context, dryRun bool) (*ApplyDocument, error) {
 	desired, problems := project.Load(e.Config.Dir)
 	if len(problems) > 0 {
-		problems = append(problems, e.located(e.problems(graphsOf(desired), true))...)
-		return nil, invalid("", problems)
+		_, found := e.fileProblems(desired)
+		return nil, invalid("", append(problems, e.located(found)...))
 	}
 	checked := false
 	report, err := e.Store.ApplyMetadata(ctx, e.Actor, desired, func(graphs []*store.Graph) error {

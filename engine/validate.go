@@ -122,13 +122,18 @@ func (e *Engine) fileDifferences(ctx context.Context) ([]fault.Problem, error) {
 
 func (e *Engine) validateFiles(pipeline string) ([]*store.Graph, []fault.Problem, error) {
 	desired, problems := project.Load(e.Config.Dir)
-	graphs := graphsOf(desired)
-	found := e.problems(graphs, true)
+	graphs, found := e.fileProblems(desired)
 	project.Locate(e.Config.Dir, found)
 	if pipeline != "" && !slices.ContainsFunc(desired, func(d store.DesiredPipeline) bool { return d.Code == pipeline }) && len(problems) == 0 {
 		return nil, nil, fault.New(fault.PipelineNotFound, "no file in %s declares the pipeline %s", project.Folder, pipeline)
 	}
 	return graphs, append(problems, found...), nil
+}
+
+// fileProblems are those of what the files declare, without the codes that reading the files has found wrong.
+func (e *Engine) fileProblems(desired []store.DesiredPipeline) ([]*store.Graph, []fault.Problem) {
+	graphs := graphsOf(desired)
+	return graphs, slices.DeleteFunc(e.problems(graphs, true), func(p fault.Problem) bool { return p.Code == fault.CodeInvalid })
 }
 
 // graphsOf turns files into graphs with ids of their own. What no file declares stays inactive, as it may be in the

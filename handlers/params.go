@@ -123,7 +123,7 @@ func (p Param) wrong(value string) string {
 		return wrongColumns(value)
 	case WholeParam:
 		if n, err := strconv.ParseInt(value, 10, 32); err != nil || n < 0 {
-			return "a whole number of at least 0"
+			return fmt.Sprintf("a whole number from 0 to %d", math.MaxInt32)
 		}
 	case FactorParam:
 		if f, err := strconv.ParseFloat(value, 64); err != nil || f < 1 || math.IsInf(f, 0) {

@@ -1,6 +1,9 @@
 package config
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Kind is what the value of a key must be.
 type Kind string
@@ -26,7 +29,7 @@ type Key struct {
 	Name     string   // lower case; the file may write it in any case
 	Kind     Kind     // a File may be relative to the project folder or begin with ~/
 	Allowed  []string // of a Choice, or of what a Choices lists
-	Min, Max int      // of a number; Max 0 is no limit of its own
+	Min, Max int      // of a number; Max 0 is math.MaxInt32, of minutes a 60th
 	Default  string   // "" for none
 	For      []string // types of engine or warehouse that take it, nil for all; DuckDB over Iceberg is its own type
 	Required bool     // postgres does without its required keys when it has url
@@ -34,6 +37,17 @@ type Key struct {
 	Help     string
 
 	field func(*Config) any // *string, *[]string, *int, *bool or *time.Duration; nil for a Block and what is not kept
+}
+
+// most is the greatest value of a number.
+func (k Key) most() int {
+	switch {
+	case k.Max > 0:
+		return k.Max
+	case k.Kind == Minutes:
+		return math.MaxInt32 / 60 // a time.Duration holds no more than 292 years
+	}
+	return math.MaxInt32
 }
 
 // DuckDBIceberg is the type, for Key.For, of a duckdb warehouse with table_format iceberg.

@@ -82,10 +82,10 @@ func TestProblems(t *testing.T) {
 			"etl-craft.yml:3:8: profiles.dev must be a mapping of keys to values, not a list; write it as key: value"}},
 		{"values of orchestration", "orchestration:\n  mode: locl\n  max_parallel_tasks: 0\n  retries: -1\n  task_timeout_seconds: 1.5\n  gate_wait_minutes: 99999999999\n  target_count: none\n  log_dir: [x]\nprofiles: { p: { " + duck + " } }\n", []string{
 			`etl-craft.yml:2:9: orchestration.mode is "locl"; it takes local, remote; did you mean local?`,
-			`etl-craft.yml:3:23: orchestration.max_parallel_tasks is "0"; it takes a whole number of at least 1`,
-			`etl-craft.yml:4:12: orchestration.retries is "-1"; it takes a whole number of at least 0`,
-			`etl-craft.yml:5:25: orchestration.task_timeout_seconds is "1.5"; it takes a whole number of at least 0`,
-			`etl-craft.yml:6:22: orchestration.gate_wait_minutes is "99999999999"; it takes a whole number of at least 0`,
+			`etl-craft.yml:3:23: orchestration.max_parallel_tasks is "0"; it takes a whole number from 1 to 2147483647`,
+			`etl-craft.yml:4:12: orchestration.retries is "-1"; it takes a whole number from 0 to 2147483647`,
+			`etl-craft.yml:5:25: orchestration.task_timeout_seconds is "1.5"; it takes a whole number from 0 to 2147483647`,
+			`etl-craft.yml:6:22: orchestration.gate_wait_minutes is "99999999999"; it takes a whole number from 0 to 35791394`,
 			`etl-craft.yml:8:12: orchestration.log_dir must be one value, not a list; write one value`,
 		}},
 		{"notifications", "notifications:\n  ops: { url: 'ftp://x/', secret: whsec_!, on: [FAILD, FAILED, [x]], timeout_seconds: 0 }\n  b-c: {}\n  chat: { url: nowhere, secret: '' }\n  bare:\nprofiles: { p: { notifications: { ops2: { on: FAILED } }, " + duck + " } }\n", []string{
@@ -115,6 +115,16 @@ func TestProblems(t *testing.T) {
 		{"duckdb with an empty path", inWarehouse("type: duckdb, path: ''"), []string{"etl-craft.yml:3:37: profiles.p.warehouse.path is empty; write path: the DuckDB file"}},
 		{"duckdb in memory", inWarehouse("type: duckdb, path: ':memory:'"), []string{"etl-craft.yml:3:37: profiles.p.warehouse.path is :memory:, whose tables would be gone when the command ends; name a file"}},
 		{"named duckdb in memory", inWarehouse("type: duckdb, path: ':memory:x'"), []string{"etl-craft.yml:3:37: profiles.p.warehouse.path is :memory:, whose tables would be gone when the command ends; name a file"}},
+		{"numbers that are too high", "orchestration: { task_timeout_seconds: 9223372036854775807, lock_wait_seconds: 2147483648, gate_wait_minutes: 35791395, retries: 2147483648 }\nprofiles: { p: { " + duck + " } }\n", []string{
+			`etl-craft.yml:1:40: orchestration.task_timeout_seconds is "9223372036854775807"; it takes a whole number from 0 to 2147483647`,
+			`etl-craft.yml:1:80: orchestration.lock_wait_seconds is "2147483648"; it takes a whole number from 0 to 2147483647`,
+			`etl-craft.yml:1:111: orchestration.gate_wait_minutes is "35791395"; it takes a whole number from 0 to 35791394`,
+			`etl-craft.yml:1:130: orchestration.retries is "2147483648"; it takes a whole number from 0 to 2147483647`,
+		}},
+		{"empty paths that have a default", "orchestration: { log_dir: '' }\nprofiles: { p: { engine: { path: '' }, " + duck + " } }\n", []string{
+			"etl-craft.yml:1:27: orchestration.log_dir is empty; write log_dir: folder of the attempts' logs",
+			"etl-craft.yml:2:34: profiles.p.engine.path is empty; write path: the Engine DB's file",
+		}},
 		{"sqlite in memory", inEngine("path: ':MEMORY:'"), []string{"etl-craft.yml:4:20: profiles.p.engine.path is :memory:, whose tables would be gone when the command ends; name a file"}},
 		{"iceberg on duckdb with a path", inWarehouse("type: duckdb, table_format: iceberg, path: x, catalog_uri: 'http://c', warehouse: w, catalog: c"), []string{
 			"etl-craft.yml:3:54: profiles.p.warehouse.path does not apply to duckdb with table_format iceberg; it takes type, table_format, create_schemas, threads, memory_limit, catalog_uri, warehouse, catalog, token, client_id, client_secret, token_url, s3_endpoint, s3_region, s3_url_style, s3_use_ssl, s3_key_id, s3_secret, extension_dir"}},

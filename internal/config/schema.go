@@ -88,10 +88,7 @@ func (k Key) schema() map[string]any {
 		}
 		schema["$ref"] = "#/$defs/" + k.Name
 	case Whole, Seconds, Minutes:
-		number := map[string]any{"type": "integer", "minimum": k.Min}
-		if k.Max > 0 {
-			number["maximum"] = k.Max
-		}
+		number := map[string]any{"type": "integer", "minimum": k.Min, "maximum": k.most()}
 		schema["anyOf"] = []any{number, variable}
 		if n, err := strconv.Atoi(k.Default); err == nil {
 			schema["default"] = n

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"math"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -92,9 +91,7 @@ func (l *loader) values(b block, keys []Key, variant string, server *Server) {
 		case written && inURL:
 			l.Failf(field.Key, "put it into url, or remove url", "%s.%s and url are both set", b.what, name)
 		case written:
-			if l.set(key, b.what, field) && key.Required && l.isEmpty(key) {
-				l.Failf(field.Value, "write "+name+": "+key.Help, "%s.%s is empty", b.what, name)
-			}
+			l.set(key, b.what, field)
 		case !applies || inURL:
 		case key.Required:
 			l.Failf(b.at, "add "+name+": "+key.Help, "%s.%s is missing", b.what, name)
@@ -212,6 +209,10 @@ func (l *loader) set(key Key, what string, field yamlfile.Field) bool {
 		l.config.PlainSecrets = true
 	}
 	want := l.assign(key, value)
+	if want == "" && (key.Required || key.Kind == File && key.Default != "") && l.isEmpty(key) {
+		l.Failf(field.Value, "write "+key.Name+": "+key.Help, "%s is empty", what)
+		return false
+	}
 	if want == "" {
 		return true
 	}
@@ -287,18 +288,12 @@ func (l *loader) assignText(key Key, value string, to *string) (want string) {
 }
 
 func number(key Key, value string) (n int, want string) {
-	most := key.Max
-	if most == 0 {
-		most = math.MaxInt32
-	}
+	most := key.most()
 	n, err := strconv.Atoi(value)
 	if err == nil && digits.MatchString(value) && n >= key.Min && n <= most {
 		return n, ""
 	}
-	if key.Max == 0 {
-		return 0, "a whole number of at least " + strconv.Itoa(key.Min)
-	}
-	return 0, "a whole number from " + strconv.Itoa(key.Min) + " to " + strconv.Itoa(key.Max)
+	return 0, "a whole number from " + strconv.Itoa(key.Min) + " to " + strconv.Itoa(most)
 }
 
 func (l *loader) isEmpty(key Key) bool {

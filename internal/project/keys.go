@@ -2,6 +2,7 @@ package project
 
 import (
 	"encoding/json"
+	"math"
 
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/handlers"
@@ -173,7 +174,7 @@ func (k Key) schema() map[string]any {
 	case Count:
 		schema["anyOf"] = []any{
 			map[string]any{"enum": []string{"ALL", "ANY"}},
-			map[string]any{"type": "integer", "minimum": 1},
+			map[string]any{"type": "integer", "minimum": 1, "maximum": math.MaxInt32},
 		}
 	}
 	return schema
@@ -195,7 +196,7 @@ func paramsSchema(params []handlers.Param) map[string]any {
 			schema["type"] = append([]string{"array"}, scalars...)
 			schema["items"] = map[string]any{"type": scalars}
 		case handlers.WholeParam:
-			schema["anyOf"] = []any{map[string]any{"type": "integer", "minimum": 0}, map[string]any{"type": "string", "pattern": "^[0-9]+$"}}
+			schema["anyOf"] = []any{map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, map[string]any{"type": "string", "pattern": "^[0-9]+$"}}
 		default:
 			schema["type"] = scalars
 		}

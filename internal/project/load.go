@@ -132,7 +132,8 @@ func (r *reader) block(n *yaml.Node, what string, keys []Key) block {
 	return b
 }
 
-// read is not ok when the pipeline has no usable code.
+// read is not ok when nothing tells the pipeline from others. One whose code breaks the rule is read on, for its other
+// problems, as is such a task.
 func (r *reader) read(data []byte) (p store.DesiredPipeline, ok bool) {
 	root := r.Root(data)
 	if root == nil {
@@ -146,7 +147,7 @@ func (r *reader) read(data []byte) (p store.DesiredPipeline, ok bool) {
 		return p, false
 	}
 	code, ok := b.code("pipeline")
-	if !ok {
+	if code == "" {
 		return p, false
 	}
 	r.Pipeline = code
@@ -228,8 +229,8 @@ func (r *reader) task(item *yaml.Node, pipeline string, declared map[string]bool
 		}
 		return t, false
 	}
-	code, ok := b.code("task")
-	if !ok {
+	code, _ := b.code("task")
+	if code == "" {
 		return t, false
 	}
 	r.Task = code
@@ -380,6 +381,7 @@ func (b block) wanted(name string) string {
 	return "write " + name + ": CODE, a letter, then letters, digits and _, at most 128"
 }
 
+// code is "" when none is written, and not ok when it breaks the rule.
 func (b block) code(name string) (string, bool) {
 	code := b.required(name)
 	if code == "" {
@@ -387,7 +389,7 @@ func (b block) code(name string) (string, bool) {
 	}
 	if !codeRule.MatchString(code) {
 		b.r.Failf(b.fields[name].Value, "a letter, then letters, digits and _, at most 128", "%s %q is not a code", name, code)
-		return "", false
+		return code, false
 	}
 	return code, true
 }
@@ -469,7 +471,7 @@ func (b block) count(name string) (condition string, n int) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > math.MaxInt32 {
-		b.r.Failf(b.fields[name].Value, "it takes ALL, ANY or a whole number of at least 1", "%s is %q", name, text)
+		b.r.Failf(b.fields[name].Value, fmt.Sprintf("it takes ALL, ANY or a whole number from 1 to %d", math.MaxInt32), "%s is %q", name, text)
 		return "ALL", 0
 	}
 	return "N", n

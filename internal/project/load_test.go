@@ -217,7 +217,7 @@ func TestProblems(t *testing.T) {
 			`pipelines/P.yml:6:11: task "a b" is not a code; a letter, then letters, digits and _, at most 128`,
 			"pipelines/P.yml:8:11: task c is declared twice; remove one of them, or give it another code",
 			`pipelines/P.yml:10:22: type is "LOAD"; it takes INGESTION, ETL`,
-			`pipelines/P.yml:10:43: run_condition is "0"; it takes ALL, ANY or a whole number of at least 1`,
+			`pipelines/P.yml:10:43: run_condition is "0"; it takes ALL, ANY or a whole number from 1 to 2147483647`,
 		}},
 		{"task edges", task("depends_on: [b, P.b, P.a, a, { task: a, on: ALWAYS }, A.b.c, .a, { on: ALWAYS }]"), []string{
 			"pipelines/P.yml:5:18: task b depends on itself; remove it",
