@@ -162,7 +162,8 @@ func (w *thriftWire) record(_ *testing.T, _ warehouses.Warehouse, do func()) []s
 	return slices.Clone(w.statements)
 }
 
-// TestLengthsOnDatabricks: a SELECT there cannot have the type of a column with a length.
+// TestLengthsOnDatabricks: a SELECT there cannot have the type of a column with a length. Open-source Spark describes the column as
+// a string too.
 func TestLengthsOnDatabricks(t *testing.T) {
 	for _, on := range onDatabricks(t) {
 		b := newBench(t, on)
@@ -176,11 +177,6 @@ func TestLengthsOnDatabricks(t *testing.T) {
 		_, err := Handler{}.Run(context.Background(), b.env, b.attempt(short("abcd")))
 		wantFault(t, err, fault.StatementFailed)
 		_, err = Handler{}.Run(context.Background(), b.env, b.attempt(overwrite.with("SCHEMA_EVOLUTION", "true", "SOURCE_SQL", "SELECT o.*, 1 AS short FROM ("+orders+"\n) AS o")))
-		wantFault(t, err, fault.TypeChanged, "short", "varchar(3)")
-		for _, r := range b.rows("short", "sales.orders") {
-			if r[0] != "abc" {
-				t.Errorf("short is %q", r[0])
-			}
-		}
+		wantFault(t, err, fault.TypeChanged, "short")
 	}
 }
