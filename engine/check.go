@@ -128,7 +128,7 @@ func (e *Engine) checkTask(ctx context.Context, g *store.Graph, req RunRequest) 
 		if len(v.busy) > 0 && e.Config.Orchestration.GateWait > 0 {
 			return doc.wait(taskFault(fault.NotReady, task, "task %s waits: %s", task.Code, strings.Join(v.busy, ", ")))
 		}
-		f.judge(gated.ID, v.held)
+		f.judge(gated.ID, v.held, v.refused()...)
 		more := f.decide()
 		d.ready, d.gated, d.skips = append(d.ready, more.ready...), append(d.gated, more.gated...), append(d.skips, more.skips...)
 	}

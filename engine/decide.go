@@ -60,12 +60,13 @@ type node struct {
 	task       *store.Task
 	state      state
 	required   int
-	held       int  // dependencies that hold
-	open       int  // dependencies on tasks of the run that have not ended
-	gates      int  // dependencies on tasks of other pipelines that nobody has judged
-	refused    int  // such dependencies that do not hold
-	failure    bool // some lost dependency goes back to a failure
-	offered    bool // handed out as ready or to be judged, not again
+	held       int     // dependencies that hold
+	open       int     // dependencies on tasks of the run that have not ended
+	gates      int     // dependencies on tasks of other pipelines that nobody has judged
+	refused    int     // such dependencies that do not hold
+	unmet      []int64 // their ids
+	failure    bool    // some lost dependency goes back to a failure
+	offered    bool    // handed out as ready or to be judged, not again
 	dependents []dependent
 }
 
@@ -78,6 +79,7 @@ type dependent struct {
 type skipped struct {
 	task   *store.Task
 	reason string
+	lost   []store.TaskEdge // the dependencies that are the reason
 }
 
 // decision is what follows from the states told so far.
@@ -175,12 +177,13 @@ func (f *flow) needed(taskID int64) int {
 	return n.required - n.held
 }
 
-// judge tells how many of a task's dependencies on other pipelines hold.
-func (f *flow) judge(taskID int64, hold int) {
+// judge tells how many of a task's dependencies on other pipelines hold, and the ids of those that do not.
+func (f *flow) judge(taskID int64, hold int, unmet ...int64) {
 	i := f.byID[taskID]
 	n := &f.nodes[i]
 	n.held += hold
 	n.refused += n.gates - hold
+	n.unmet = append(n.unmet, unmet...)
 	n.gates = 0
 	n.offered = false
 	f.touched = append(f.touched, i)
@@ -208,7 +211,7 @@ func (f *flow) decide() decision {
 			d.gated = append(d.gated, n.task)
 		default:
 			reason := n.lostBy()
-			d.skips = append(d.skips, skipped{n.task, reason})
+			d.skips = append(d.skips, skipped{n.task, reason, f.lost(n, reason)})
 			f.pending--
 			f.end(i, state{status: store.Skipped, reason: reason})
 		}
@@ -225,6 +228,29 @@ func (n *node) lostBy() string {
 		return store.SkipGate
 	}
 	return store.SkipCondition
+}
+
+// lost are the dependencies for which a task is skipped: those that go back to a failure, those that a gate refused, or all
+// that do not hold.
+func (f *flow) lost(n *node, reason string) []store.TaskEdge {
+	var lost []store.TaskEdge
+	for _, e := range n.task.DependsOn {
+		if e.PipelineID != n.task.PipelineID {
+			if reason != store.SkipUpstream && slices.Contains(n.unmet, e.ID) {
+				lost = append(lost, e)
+			}
+			continue
+		}
+		up, ok := f.byID[e.TaskID]
+		if ok && holds(e.Type, f.nodes[up].state) || reason == store.SkipGate {
+			continue
+		}
+		if reason == store.SkipUpstream && !(ok && comesFromFailure(f.nodes[up].state)) {
+			continue
+		}
+		lost = append(lost, e)
+	}
+	return lost
 }
 
 // ancestors are the tasks of the run that a task waits for, directly or not, by their ids.

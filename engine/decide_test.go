@@ -369,3 +369,49 @@ func BenchmarkChain(b *testing.B) {
 		})
 	}
 }
+
+// TestSkipText names the dependencies that are the reason, not those that hold.
+func TestSkipText(t *testing.T) {
+	own := func(id int64, code, on string) store.TaskEdge {
+		return store.TaskEdge{ID: id, PipelineID: 1, TaskID: id, TaskCode: code, Type: on}
+	}
+	raw := store.TaskEdge{ID: 8, PipelineID: 2, PipelineCode: "RAW", TaskID: 50, TaskCode: "load", Type: store.OnSuccess}
+	rates := store.TaskEdge{ID: 9, PipelineID: 2, PipelineCode: "RAW", TaskID: 51, TaskCode: "rates", Type: store.OnHasData}
+	a, b := own(1, "a", store.OnSuccess), own(2, "b", store.OnHasData)
+	empty := state{status: store.Success}
+	tests := []struct {
+		name      string
+		condition string
+		edges     []store.TaskEdge
+		a, b      state
+		hold      int
+		unmet     []int64
+		want      string
+	}{
+		{"one of two failed", "ALL", []store.TaskEdge{a, b}, failed, rows, 0, nil, "a task it depends on failed (a on SUCCESS)"},
+		{"one failed, one is empty", "ANY", []store.TaskEdge{a, b}, failed, empty, 0, nil, "a task it depends on failed (a on SUCCESS)"},
+		{"one is empty", "ALL", []store.TaskEdge{a, b}, rows, empty, 0, nil, "not enough dependencies hold (b on HAS_DATA)"},
+		{"one of two gates refused", "ALL", []store.TaskEdge{a, b, raw, rates}, rows, rows, 1, []int64{9}, "a task of another pipeline is not ready (RAW.rates on HAS_DATA)"},
+		{"any, and none holds", "ANY", []store.TaskEdge{b, raw, rates}, rows, empty, 0, []int64{8, 9}, "a task of another pipeline is not ready (RAW.load on SUCCESS, RAW.rates on HAS_DATA)"},
+		{"gates that nobody asked", "ALL", []store.TaskEdge{b, raw}, rows, empty, 0, nil, "not enough dependencies hold (b on HAS_DATA)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFlow([]store.Task{
+				{ID: 1, Code: "a", PipelineID: 1}, {ID: 2, Code: "b", PipelineID: 1},
+				{ID: 3, Code: "t", PipelineID: 1, RunCondition: tt.condition, DependsOn: tt.edges},
+			}, map[int64]state{1: tt.a, 2: tt.b, 3: pending})
+			d := f.decide()
+			if len(d.gated) == 1 {
+				f.judge(3, tt.hold, tt.unmet...)
+				d = f.decide()
+			}
+			if len(d.skips) != 1 {
+				t.Fatalf("skips: %v", d.skips)
+			}
+			if got := skipText(d.skips[0]); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}

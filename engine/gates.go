@@ -112,6 +112,17 @@ func (e *Engine) look(ctx context.Context, gates []gate, needed int) (verdict, e
 	return v, nil
 }
 
+// refused are the ids of the dependencies of a task that do not hold.
+func (v *verdict) refused() []int64 {
+	var ids []int64
+	for _, d := range v.decisions {
+		if d.Result == store.GateUnsatisfied {
+			ids = append(ids, d.TaskEdgeID)
+		}
+	}
+	return ids
+}
+
 // that says which runs satisfy a dependency of a type.
 var that = map[string]string{
 	store.OnSuccess: "that succeeded", store.OnFailure: "that failed", store.OnAlways: "that ended", store.OnHasData: "that wrote rows",
@@ -227,7 +238,7 @@ func (w *work) openGates(ctx context.Context, tasks []*store.Task) error {
 		if err := w.e.Store.RecordGates(ctx, w.e.Actor, t.PipelineID, w.run.ID, w.rows[t.ID].ID, v.decisions); err != nil {
 			return err
 		}
-		w.flow.judge(t.ID, v.held)
+		w.flow.judge(t.ID, v.held, v.refused()...)
 	}
 	return nil
 }

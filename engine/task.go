@@ -148,7 +148,7 @@ func (e *Engine) taskMayStart(ctx context.Context, g *store.Graph, c choice, tas
 			return may, err
 		}
 		may.gates = v.decisions
-		f.judge(task.ID, v.held)
+		f.judge(task.ID, v.held, v.refused()...)
 		more := f.decide()
 		d.ready = append(d.ready, more.ready...)
 	}

@@ -349,7 +349,7 @@ func (w *work) skip(ctx context.Context, list []skipped) error {
 
 func skipText(s skipped) string {
 	var names []string
-	for _, e := range s.task.DependsOn {
+	for _, e := range s.lost {
 		name := e.TaskCode
 		if e.PipelineID != s.task.PipelineID {
 			name = e.PipelineCode + "." + e.TaskCode
@@ -362,6 +362,9 @@ func skipText(s skipped) string {
 		why = "a task it depends on failed"
 	case store.SkipGate:
 		why = "a task of another pipeline is not ready"
+	}
+	if len(names) == 0 {
+		return why
 	}
 	return fmt.Sprintf("%s (%s)", why, strings.Join(names, ", "))
 }
