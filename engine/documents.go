@@ -34,8 +34,10 @@ type RunDocument struct {
 	SkipReason    *string        `json:"skip_reason"`
 	StartedAt     Time           `json:"started_at"`
 	EndedAt       *Time          `json:"ended_at"`
-	PreviousRunID *int64         `json:"previous_run_id"` // the run of an earlier date that was finished first
-	Tasks         []TaskDocument `json:"tasks"`           // in order of their ids
+	PreviousRunID *int64         `json:"previous_run_id"`     // the run of an earlier date that was finished first
+	PausedBy      *string        `json:"paused_by,omitempty"` // of status, when the pipeline is paused
+	PauseReason   *string        `json:"pause_reason,omitempty"`
+	Tasks         []TaskDocument `json:"tasks"` // in order of their ids
 }
 
 // TaskDocument is one task of a RunDocument.
@@ -57,6 +59,8 @@ type TaskDocument struct {
 	RowsWritten     *int64         `json:"rows_written"`
 	Error           *ErrorDocument `json:"error"`
 	NotBefore       *Time          `json:"not_before,omitempty"` // when a failed task is tried again
+	WaitsFor        *string        `json:"waits_for,omitempty"`  // of status: what it waits for in another pipeline that is running
+	WaitsUntil      *Time          `json:"waits_until,omitempty"`
 	StartedAt       *Time          `json:"started_at"`
 	EndedAt         *Time          `json:"ended_at"`
 	DurationSeconds *float64       `json:"duration_seconds"`
@@ -278,6 +282,11 @@ func idOrNil(id int64) *int64 {
 		return nil
 	}
 	return &id
+}
+
+func historyIntervention(i *store.Intervention) HistoryIntervention {
+	return HistoryIntervention{At: Time{i.At}, PipelineRunID: i.RunID, Task: orNil(i.Task), Action: i.Action,
+		FromStatus: orNil(i.From), ToStatus: orNil(i.To), Rows: i.Rows, By: i.Actor.Name, Reason: i.Reason}
 }
 
 func orNil(s string) *string {

@@ -123,6 +123,16 @@ func (v *verdict) refused() []int64 {
 	return ids
 }
 
+// doubtful are the gates that do not hold, or hold while their upstream runs, and why.
+func (v *verdict) doubtful(gates []gate) (names, whys []string) {
+	for i, d := range v.decisions {
+		if d.Result != store.GateBypassed && d.Reason != "" {
+			names, whys = append(names, gates[i].String()), append(whys, gates[i].String()+": "+d.Reason)
+		}
+	}
+	return names, whys
+}
+
 // that says which runs satisfy a dependency of a type.
 var that = map[string]string{
 	store.OnSuccess: "that succeeded", store.OnFailure: "that failed", store.OnAlways: "that ended", store.OnHasData: "that wrote rows",

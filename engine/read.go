@@ -29,7 +29,38 @@ func (e *Engine) Status(ctx context.Context, req StatusRequest) (*RunDocument, e
 		return nil, fault.New(fault.RunNotFound, "pipeline %s has not run yet", g.Pipeline.Code).
 			WithHint("etl-craft run --pipeline %s", g.Pipeline.Code)
 	}
-	return e.document(ctx, run.ID)
+	doc, err := e.document(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	doc.PausedBy, doc.PauseReason = orNil(g.PausedBy), orNil(g.PauseWhy)
+	return doc, e.noteWaits(ctx, g, run, doc)
+}
+
+// noteWaits says what tasks of an unfinished run wait for in other pipelines that are running.
+func (e *Engine) noteWaits(ctx context.Context, g *store.Graph, run *store.Run, doc *RunDocument) error {
+	if run.Ended() {
+		return nil
+	}
+	waits, err := e.Store.GateWaits(ctx, g.Pipeline.ID)
+	if err != nil {
+		return err
+	}
+	for _, w := range waits {
+		i := slices.IndexFunc(doc.Tasks, func(t TaskDocument) bool { return t.TaskID == w.TaskID && t.Status == store.Pending })
+		t := slices.IndexFunc(g.Tasks, func(t store.Task) bool { return t.ID == w.TaskID })
+		if w.RunID != run.ID || i < 0 || t < 0 {
+			continue
+		}
+		gates := taskGatesOf(&g.Tasks[t], run.Date)
+		v, err := e.look(ctx, gates, len(gates))
+		if err != nil {
+			return err
+		}
+		names, _ := v.doubtful(gates)
+		doc.Tasks[i].WaitsFor, doc.Tasks[i].WaitsUntil = orNil(strings.Join(names, ", ")), &Time{w.Until}
+	}
+	return nil
 }
 
 // chosen is the named run, else the unfinished one, else the newest; nil when the pipeline has not run yet.
@@ -69,9 +100,8 @@ func (e *Engine) History(ctx context.Context, pipeline string, limit int) (*Hist
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range done {
-		doc.Interventions = append(doc.Interventions, HistoryIntervention{At: Time{i.At}, PipelineRunID: i.RunID, Task: orNil(i.Task), Action: i.Action,
-			FromStatus: orNil(i.From), ToStatus: orNil(i.To), Rows: i.Rows, By: i.Actor.Name, Reason: i.Reason})
+	for i := range done {
+		doc.Interventions = append(doc.Interventions, historyIntervention(&done[i]))
 	}
 	return doc, nil
 }

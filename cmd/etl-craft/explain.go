@@ -51,21 +51,27 @@ func explainText(doc *engine.ExplainDocument, task string, s *screen) string {
 	if doc.Next != "" {
 		fmt.Fprintf(&b, "next: %s\n", doc.Next)
 	}
-	if len(doc.DependsOn) == 0 {
-		return b.String()
+	if len(doc.DependsOn) > 0 {
+		condition := doc.RunCondition
+		if condition != "ALL" && condition != "ANY" {
+			condition = "at least " + condition
+		}
+		fmt.Fprintf(&b, "\nwaits for %s of:\n%s", strings.ToLower(condition), dependencyTable(doc.DependsOn, s))
 	}
-	rows := make([][]string, len(doc.DependsOn))
-	for i, d := range doc.DependsOn {
+	if len(doc.PipelineDependsOn) > 0 {
+		fmt.Fprintf(&b, "\na new run of %s waits for:\n%s", doc.Pipeline, dependencyTable(doc.PipelineDependsOn, s))
+	}
+	return b.String()
+}
+
+func dependencyTable(list []engine.ExplainDependency, s *screen) string {
+	rows := make([][]string, len(list))
+	for i, d := range list {
 		holds := "open"
 		if d.Holds != nil {
 			holds = map[bool]string{true: "yes", false: "no"}[*d.Holds]
 		}
 		rows[i] = []string{d.Upstream, d.On, holds, d.Why}
 	}
-	condition := doc.RunCondition
-	if condition != "ALL" && condition != "ANY" {
-		condition = "at least " + condition
-	}
-	fmt.Fprintf(&b, "\nwaits for %s of:\n", strings.ToLower(condition))
-	return b.String() + s.table([]string{"DEPENDENCY", "ON", "HOLDS", "WHY"}, rows)
+	return s.table([]string{"DEPENDENCY", "ON", "HOLDS", "WHY"}, rows)
 }

@@ -101,7 +101,11 @@ func runText(doc *engine.RunDocument, s *screen) string {
 			fmt.Fprintf(&b, "%s %s: %s\n", s.paint(text.FgCyan, "hint for"), t.Task, *t.Error.Hint)
 		}
 	}
-	return b.String() + summary(doc, s) + "\n"
+	b.WriteString(summary(doc, s) + "\n")
+	if doc.PausedBy != nil {
+		fmt.Fprintf(&b, "pipeline %s is paused by %s: %s; to go on: etl-craft resume --pipeline %s\n", doc.Pipeline, *doc.PausedBy, orDash(doc.PauseReason), doc.Pipeline)
+	}
+	return b.String()
 }
 
 // taskStates are the states of tasks in the words of a summary.
@@ -154,6 +158,8 @@ func reasonOf(t engine.TaskDocument) string {
 		return t.Error.Code + ": " + t.Error.Message
 	case t.SkipReason != nil:
 		return *t.SkipReason
+	case t.WaitsFor != nil:
+		return fmt.Sprintf("waits for %s until %s", *t.WaitsFor, t.WaitsUntil.UTC().Format("15:04:05Z"))
 	case t.Attempts > 1:
 		return fmt.Sprintf("attempt %d", t.Attempts)
 	}

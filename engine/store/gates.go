@@ -109,6 +109,18 @@ func (s *Store) GateDecisions(ctx context.Context, runID, taskRunID int64) ([]Ga
 	return decisions, err
 }
 
+// LastRefusal is when the gate of a pipeline refused a run the last time, nil when it never did.
+func (s *Store) LastRefusal(ctx context.Context, pipelineID int64) (*time.Time, error) {
+	var at time.Time
+	err := s.read(ctx, "read the last refusal", func(t *tx) error {
+		return t.row("last_refusal", pipelineID).Scan(instant(&at))
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return &at, err
+}
+
 // GateWait is a wait for an upstream that is running. RunID and TaskID are 0 for a run that there is not yet.
 type GateWait struct {
 	PipelineID, RunID, TaskID int64
