@@ -80,7 +80,7 @@ func (e *Engine) look(ctx context.Context, gates []gate, needed int) (verdict, e
 		if u.RunID == 0 {
 			d.Result, d.Reason = store.GateUnsatisfied, "no run "+that[g.Type]
 			if g.Date != "" {
-				d.Reason = "no run of " + g.Date + " " + that[g.Type]
+				d.Reason = "no run of " + g.Date + " " + that[g.Type] + ", and was not used"
 			}
 			if u.Used != 0 {
 				d.Reason += fmt.Sprintf(" since run %d, which was used", u.Used)

@@ -99,12 +99,12 @@ func TestGateOfTheSameDate(t *testing.T) {
 	b.applyTo("SALES", "depends_on: [{pipeline: RAW, on: SUCCESS, match: same_date}]\n", "a:")
 	b.mustRun(RunRequest{Pipeline: "RAW", RunDate: "2026-09-02"})
 	_, err := b.run(RunRequest{RunDate: "2026-09-03"})
-	wantCode(t, err, fault.NotReady, "no run of 2026-09-03 that succeeded")
+	wantCode(t, err, fault.NotReady, "no run of 2026-09-03 that succeeded, and was not used")
 	b.mustRun(RunRequest{Pipeline: "RAW", RunDate: "2026-09-03"})
 	b.mustRun(RunRequest{RunDate: "2026-09-03"})
 	b.mustRun(RunRequest{RunDate: "2026-09-02"}) // a later date's use does not use it up
 	_, err = b.run(RunRequest{RunDate: "2026-09-02"})
-	wantCode(t, err, fault.NotReady, "no run of 2026-09-02 that succeeded since run")
+	wantCode(t, err, fault.NotReady, "no run of 2026-09-02 that succeeded, and was not used")
 }
 
 // TestTaskGateOfTheSameDate is that of a task.

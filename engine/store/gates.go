@@ -33,7 +33,7 @@ type Upstream struct {
 	// Revision belong to it.
 	RunID, TaskRunID int64
 	Revision         int
-	// Used is the newest run that was used up; it is looked for where RunID is 0, and 0 when there is none.
+	// Used is the newest run that was used up; it is looked for where RunID is 0 and any date will do, and 0 when there is none.
 	Used int64
 }
 
@@ -59,8 +59,11 @@ func (s *Store) LookUpstream(ctx context.Context, g Gate) (Upstream, error) {
 			query, args = "task_gate", []any{g.UpstreamPipelineID, g.Date, g.Type, g.TaskEdgeID, flag(g.ConsumeRepairs), g.UpstreamTaskID}
 		}
 		err = t.row(query, args...).Scan(&u.RunID, &u.TaskRunID, &u.Revision)
+		if errors.Is(err, sql.ErrNoRows) && g.Date != "" {
+			return nil
+		}
 		if errors.Is(err, sql.ErrNoRows) {
-			return t.row("gate_used", g.PipelineEdgeID, g.Date, g.TaskEdgeID).Scan(&u.Used)
+			return t.row("gate_used", g.PipelineEdgeID, g.TaskEdgeID).Scan(&u.Used)
 		}
 		return err
 	})

@@ -22,7 +22,8 @@ SELECT
         LIMIT 1), '')
 
 -- Why run r stays, '' when it may go. $4 is the newest run, $5 the oldest that gates look at, $6 the newest backfill. What
--- a dependency could choose is as in pipeline_gate and task_gate.
+-- a dependency could choose is as in pipeline_gate and task_gate. A run that was used where the dates have to be the same says that
+-- older runs of its date are used up too, as long as there are any.
 -- name: why_kept
 CASE
     WHEN r.PIPELINE_RUN_ID >= $4 THEN 'NEWEST'
@@ -30,6 +31,24 @@ CASE
         SELECT 1 FROM {{schema}}.AUD_TASK_RUN_LOG l WHERE l.PIPELINE_RUN_ID = r.PIPELINE_RUN_ID AND l.STATUS = 'IN_PROGRESS')
         THEN 'RUNNING'
     WHEN r.TRIGGER_KIND = 'BACKFILL' THEN CASE WHEN substr(r.RUN_KEY, 32) = $6 THEN 'BACKFILL' ELSE '' END
+    WHEN (
+            EXISTS (
+                SELECT 1
+                FROM {{schema}}.CFG_PIPELINE_DEPENDENCY e
+                JOIN {{schema}}.AUD_DEPENDENCY_CONSUMPTION c
+                    ON c.PIPELINE_DEPENDENCY_ID = e.PIPELINE_DEPENDENCY_ID AND c.CONSUMED_PIPELINE_RUN_ID = r.PIPELINE_RUN_ID
+                WHERE e.DEPENDS_ON_PIPELINE_ID = r.PIPELINE_ID AND e.MATCH = 'SAME_DATE')
+            OR EXISTS (
+                SELECT 1
+                FROM {{schema}}.CFG_TASK_DEPENDENCY e
+                JOIN {{schema}}.AUD_DEPENDENCY_CONSUMPTION c
+                    ON c.TASK_DEPENDENCY_ID = e.TASK_DEPENDENCY_ID AND c.CONSUMED_PIPELINE_RUN_ID = r.PIPELINE_RUN_ID
+                WHERE c.DEPENDS_ON_PIPELINE_ID = r.PIPELINE_ID AND e.MATCH = 'SAME_DATE'))
+        AND EXISTS (
+            SELECT 1
+            FROM {{schema}}.AUD_PIPELINES_RUN_LOG o
+            WHERE o.PIPELINE_ID = r.PIPELINE_ID AND o.RUN_DATE = r.RUN_DATE AND o.PIPELINE_RUN_ID < r.PIPELINE_RUN_ID)
+        THEN 'GATE'
     WHEN r.PIPELINE_RUN_ID < $5 OR r.STATUS NOT IN ('SUCCESS', 'FAILED', 'SKIPPED') THEN ''
     WHEN EXISTS (
         SELECT 1
