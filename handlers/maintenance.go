@@ -18,6 +18,10 @@ type Maintainer interface {
 	Targets(env *Env, tasks []*Task) []Target
 	// AuditColumns are what a task maintains in the rows of its target, nil when it takes the table as it is.
 	AuditColumns(task *Task) []string
+	// NeededColumns are the audit columns without which a task refuses its target.
+	NeededColumns(task *Task) []string
+	// MadeColumns are the audit columns of a target that a task makes. ok is false when it makes none, or nobody can tell.
+	MadeColumns(env *Env, task *Task) (columns []string, ok bool)
 	// Rehash makes the change hashes of a target those of its merge tasks.
 	Rehash(ctx context.Context, env *Env, t Target, m *Maintenance) (*Maintained, error)
 	// Upgrade adds the columns to a target that every table of etl-craft has by now.

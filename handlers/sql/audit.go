@@ -42,6 +42,14 @@ func auditColumns(action string) []string {
 	return nil
 }
 
+// deletionColumns are the audit columns that DELETE_ROWS writes, none where it removes the rows.
+func deletionColumns(hard bool) []string {
+	if hard {
+		return nil
+	}
+	return []string{updateDate, updatedBy, deleteFlag}
+}
+
 // engineColumns are all columns an action's table has after the SELECT's own.
 func engineColumns(action string) []string {
 	return slices.Concat(identityColumns, auditColumns(action), []string{rowID})

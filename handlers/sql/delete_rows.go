@@ -8,9 +8,9 @@ import (
 
 // deleteRows flags the target's rows whose key the SELECT returns, or removes them.
 func (p *planner) deleteRows() error {
-	maintained := slices.Concat(identityColumns, []string{updateDate, updatedBy, deleteFlag})
-	if p.spec.Hard {
-		maintained = nil
+	var maintained []string
+	if !p.spec.Hard {
+		maintained = slices.Concat(identityColumns, deletionColumns(false))
 	}
 	if err := p.checkEngineColumns(maintained); err != nil {
 		return err

@@ -49,6 +49,33 @@ func (Handler) AuditColumns(task *handlers.Task) []string {
 	return auditColumns(task.Params["SQL_ACTION"])
 }
 
+// NeededColumns implements handlers.Maintainer. APPEND_TABLE fills CREATE_DATE only where it is.
+func (Handler) NeededColumns(task *handlers.Task) []string {
+	switch action := task.Params["SQL_ACTION"]; action {
+	case OverwriteTable, SCD1Merge, SCD2Merge:
+		return auditColumns(action)
+	case DeleteRows:
+		return deletionColumns(task.Params["HARD_DELETE"] == "true")
+	}
+	return nil
+}
+
+// MadeColumns implements handlers.Maintainer.
+func (Handler) MadeColumns(env *handlers.Env, task *handlers.Task) (columns []string, ok bool) {
+	switch task.Params["SQL_ACTION"] {
+	case CreateTable:
+		return auditColumns(CreateTable), true
+	case SetupTable:
+		target, ok := targetName(env.Dialect, task.Params["TARGET_OBJECT"])
+		sp := &spec{Target: target}
+		if !ok || len(sp.deduceSetup(env, task)) > 0 || !slices.Contains(writers, sp.SetupFor) {
+			return nil, false
+		}
+		return auditColumns(sp.SetupFor), true
+	}
+	return nil, false
+}
+
 // Rehash implements handlers.Maintainer: one statement gives every row, closed versions included, the hash that the merge
 // tasks expect, and changes nothing else. Then the Engine DB records it; after a crash in between, the next call finds the
 // rows right and only records.
