@@ -211,6 +211,9 @@ func (c *checker) writes(table string, t *tracedTask, others []*tracedTask, befo
 	}
 	if len(loose) > 0 {
 		c.add(warn, fault.WritesUnordered, t.PipelineCode, t.Code, "TARGET_OBJECT", "let one depend on the other", "%s is written here and by %s, and no dependency says which comes first", table, codes(loose))
+		for _, other := range loose {
+			c.concerns(other.PipelineCode)
+		}
 	}
 }
 

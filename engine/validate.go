@@ -52,7 +52,7 @@ func (e *Engine) Validate(ctx context.Context, req ValidateRequest) (*ValidateDo
 	}
 	doc := &ValidateDocument{Schema: "etl-craft/validate/1", Problems: []fault.Problem{}}
 	for _, p := range problems {
-		if pipeline != "" && p.Pipeline != pipeline && p.Pipeline != "" {
+		if pipeline != "" && p.Pipeline != "" && p.Pipeline != pipeline && !slices.Contains(p.Others, pipeline) {
 			continue
 		}
 		doc.Problems = append(doc.Problems, p)
@@ -226,6 +226,12 @@ func (e *Engine) problems(graphs []*store.Graph, all bool) []fault.Problem {
 func (c *checker) add(level string, code fault.Code, pipeline, task, parameter, hint, format string, args ...any) {
 	c.problems = append(c.problems, fault.Problem{Level: level, Code: code, Pipeline: pipeline, Task: task, Parameter: parameter,
 		Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// concerns adds pipelines to what the last problem is about.
+func (c *checker) concerns(pipelines ...string) {
+	last := &c.problems[len(c.problems)-1]
+	last.Others = append(last.Others, pipelines...)
 }
 
 func (c *checker) pipeline(g *store.Graph) {
@@ -577,6 +583,7 @@ func (c *checker) agree(target string, writers []writer) {
 		w := &writers[i]
 		if w.format != first.format {
 			c.add(fail, fault.WritersDisagree, w.pipeline, w.task, "TABLE_FORMAT", "give both the same TABLE_FORMAT", "%s has format %s here and %s in %s", target, w.format, first.format, first)
+			c.concerns(first.pipeline)
 		}
 		const hint = "write one target with one kind of action, or keep a target for each"
 		maker, lacking := lacks(w, writers)
@@ -584,10 +591,12 @@ func (c *checker) agree(target string, writers []writer) {
 		case maker != nil:
 			c.add(fail, fault.WritersDisagree, w.pipeline, w.task, "SQL_ACTION", hint,
 				"%s needs the audit columns %s, and %s makes %s without them", w.action, strings.Join(lacking, ", "), maker, target)
+			c.concerns(maker.pipeline)
 		case w.audit == "" || audited.audit == "":
 		case w.audit != audited.audit:
 			c.add(warn, fault.WritersDisagree, w.pipeline, w.task, "SQL_ACTION", hint,
 				"%s gets the audit columns %s here and %s in %s", target, w.audit, audited.audit, audited)
+			c.concerns(audited.pipeline)
 		}
 		if audited.audit == "" {
 			audited = w
@@ -598,6 +607,7 @@ func (c *checker) agree(target string, writers []writer) {
 			compared = w
 		case w.compare != compared.compare:
 			c.add(fail, fault.WritersDisagree, w.pipeline, w.task, "MERGE_COMPARE_COLUMNS", "list the same columns in the same order", "%s is merged by %s here and by %s in %s", target, w.compare, compared.compare, compared)
+			c.concerns(compared.pipeline)
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // TestValidate checks the smallest project that has a fault, one for each file of testdata/validate, and compares text and
-// JSON with those in the file. All of them together, as one project, have all their problems.
+// JSON with those in the file; a file named pipeline holds what --pipeline is. All of them together, as one project, have all
+// their problems.
 func TestValidate(t *testing.T) {
 	files, err := filepath.Glob("testdata/validate/*.txtar")
 	if err != nil {
@@ -36,26 +37,26 @@ func TestValidate(t *testing.T) {
 			}
 			dir := t.TempDir()
 			var kept []txtar.File
+			pipeline := ""
 			for _, f := range archive.Files {
 				if f.Name == "want.txt" || f.Name == "want.json" {
 					continue
 				}
 				kept = append(kept, f)
-				put(t, dir, f.Name, string(f.Data))
-				if name == "mixed_cycle" {
-					continue // a plainer circle hides it
+				if f.Name == "pipeline" {
+					pipeline = strings.TrimSpace(string(f.Data))
+					continue
 				}
+				put(t, dir, f.Name, string(f.Data))
 				// In the project of all of them, each has names of its own.
 				rename := strings.NewReplacer("ONE", "ONE_"+name, "TWO", "TWO_"+name, " t.", " t_"+name+".")
 				put(t, all, filepath.Join(filepath.Dir(f.Name), rename.Replace(strings.TrimSuffix(filepath.Base(f.Name), filepath.Ext(f.Name)))+filepath.Ext(f.Name)), rename.Replace(string(f.Data)))
 			}
-			doc := validated(t, dir)
+			doc := validated(t, dir, pipeline)
 			for _, p := range doc.Problems {
 				seen[p.Code] = true
 			}
-			if name != "mixed_cycle" {
-				want += len(doc.Problems)
-			}
+			want += len(validated(t, dir, "").Problems)
 			shown, err := json.MarshalIndent(doc, "", "  ")
 			if err != nil {
 				t.Fatal(err)
@@ -76,7 +77,7 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	if together := validated(t, all).Problems; len(together) != want || want < 20 {
+	if together := validated(t, all, "").Problems; len(together) != want || want < 20 {
 		t.Errorf("all together have %d problems, one by one %d:\n%s", len(together), want, problemLines(together, &screen{}))
 	}
 	for _, code := range []fault.Code{fault.ScheduleInvalid, fault.HandlerUnknown, fault.ParameterUnknown, fault.ParameterInvalid,
@@ -101,7 +102,7 @@ func put(t *testing.T, dir, name, text string) {
 }
 
 // validated is what validate --files finds in a project on DuckDB that has one webhook.
-func validated(t *testing.T, dir string) *engine.ValidateDocument {
+func validated(t *testing.T, dir, pipeline string) *engine.ValidateDocument {
 	t.Helper()
 	cfg := &config.Config{Dir: dir, Profile: "dev", Notifications: []config.Webhook{{Name: "ops"}}}
 	cfg.Warehouse.Type, cfg.Warehouse.Path = config.DuckDB, filepath.Join(dir, "warehouse.duckdb")
@@ -110,7 +111,7 @@ func validated(t *testing.T, dir string) *engine.ValidateDocument {
 		t.Fatal(err)
 	}
 	doc, err := engine.New(engine.Deps{Config: cfg, Dialect: dialect, Database: databaseOf(cfg), Handlers: allHandlers()}).
-		Validate(t.Context(), engine.ValidateRequest{Files: true})
+		Validate(t.Context(), engine.ValidateRequest{Files: true, Pipeline: pipeline})
 	if doc == nil {
 		t.Fatal(err)
 	}

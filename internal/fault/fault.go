@@ -41,6 +41,8 @@ type Problem struct {
 	File      string
 	Line      int
 	Column    int
+
+	Others []string // pipelines that it concerns besides Pipeline; not in documents
 }
 
 // MarshalJSON writes every key, null where it does not apply.

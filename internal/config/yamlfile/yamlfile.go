@@ -46,7 +46,10 @@ func (f *File) add(line, column int, hint, message string) {
 		Level: "FAIL", Code: f.Code, Pipeline: f.Pipeline, Task: f.Task, Message: message, Hint: hint,
 		File: f.Name, Line: max(line, 1), Column: max(column, 1),
 	}
-	if !slices.Contains(f.Problems, p) {
+	same := func(have fault.Problem) bool {
+		return have.Line == p.Line && have.Column == p.Column && have.Message == p.Message && have.Hint == p.Hint
+	}
+	if !slices.ContainsFunc(f.Problems, same) {
 		f.Problems = append(f.Problems, p)
 	}
 }
