@@ -180,9 +180,9 @@ func (in *inspection) describe(ctx context.Context, d *warehouses.Dialect, s war
 	case len(reserved) > 0:
 		return refuse(fault.ColumnReserved, "list the columns you need, or give them other names with AS", "the SELECT returns %s, which the engine writes itself", strings.Join(reserved, ", "))
 	case len(unplain) > 0:
-		return refuse(fault.ColumnName, "give them plain names with AS: "+plainNames(d), "the SELECT returns columns whose names would need quoting: %s", strings.Join(unplain, ", "))
+		return refuse(fault.ColumnName, "give them plain names with AS: "+plainNames(d), unplainColumns, strings.Join(unplain, ", "))
 	case len(repeated) > 0:
-		return refuse(fault.ColumnDuplicate, "give one of them another name with AS", "the SELECT returns more than one column named %s", strings.Join(repeated, ", "))
+		return refuse(fault.ColumnDuplicate, "give one of them another name with AS", repeatedColumns, strings.Join(repeated, ", "))
 	case len(untyped) > 0:
 		return refuse(fault.ColumnUntyped, "cast it, such as CAST(NULL AS INTEGER) AS "+untyped[0], "the SELECT gives NULL without a type as %s", strings.Join(untyped, ", "))
 	}

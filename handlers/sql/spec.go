@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/etl-craft/etl-craft/handlers"
@@ -276,15 +277,29 @@ func (sp *spec) checkListedColumns(d *warehouses.Dialect, parameter string) []fa
 	var problems []fault.Problem
 	listed, complete := sp.Select.Columns()
 	have := map[string]bool{}
+	var unplain, repeated []string
 	for _, c := range listed {
 		name := c.Name
-		if !c.Quoted {
+		if !c.Quoted || d.Syntax.Fold == sqlscan.FoldNone {
 			name = d.FoldName(name)
 		}
-		have[strings.ToLower(name)] = true
-		if isEngineColumn(name) {
+		lower := strings.ToLower(name)
+		switch {
+		case isEngineColumn(name):
 			problems = append(problems, fail(fault.ColumnReserved, parameter, "list the columns you need, or give them other names with AS", "the SELECT returns %s, which the engine writes itself", c.Name))
+		case strings.Contains(name, `\`): // may be an escape of U&"…"
+		case !plainName.MatchString(name) || name != d.FoldName(name):
+			unplain = append(unplain, strconv.Quote(name))
+		case have[lower]:
+			repeated = append(repeated, name)
 		}
+		have[lower] = true
+	}
+	if len(unplain) > 0 {
+		problems = append(problems, fail(fault.ColumnName, parameter, "give them plain names with AS: "+plainNames(d), unplainColumns, strings.Join(unplain, ", ")))
+	}
+	if len(repeated) > 0 {
+		problems = append(problems, fail(fault.ColumnDuplicate, parameter, "give one of them another name with AS", repeatedColumns, strings.Join(repeated, ", ")))
 	}
 	if !complete {
 		return problems
@@ -296,6 +311,12 @@ func (sp *spec) checkListedColumns(d *warehouses.Dialect, parameter string) []fa
 	}
 	return problems
 }
+
+// What is told of columns, with or without the warehouse.
+const (
+	unplainColumns  = "the SELECT returns columns whose names would need quoting: %s"
+	repeatedColumns = "the SELECT returns more than one column named %s"
+)
 
 type columnUse struct{ parameter, column string }
 
