@@ -258,6 +258,13 @@ func (c *checker) pipeline(g *store.Graph) {
 			c.add(c.absent(d.PipelineID), fault.DependencyInvalid, p.Code, "", "", "remove the dependency, or bring the pipeline back", "the pipeline depends on %s, which is not an active pipeline%s", d.PipelineCode, c.where(d.PipelineID))
 		}
 	}
+	var both contrary
+	for _, d := range g.DependsOn {
+		both.add(d.PipelineCode, d.Type)
+	}
+	if both.excess() > 0 {
+		c.add(warn, fault.ConditionUnmet, p.Code, "", "", "depend on one outcome", "the pipeline waits for a run of %s that succeeded and for another one that failed", both.names())
+	}
 	if c.e.remote() && len(g.DependsOn) > 0 {
 		c.add(warn, fault.WrongMode, p.Code, "", "", "let the orchestrator wait for it", "dependencies on pipelines are not judged in orchestration.mode remote")
 	}
@@ -350,9 +357,7 @@ func (c *checker) task(g *store.Graph, t *store.Task) {
 	if !codeRule.MatchString(t.Code) {
 		c.add(fail, fault.CodeInvalid, p, t.Code, "", "write a letter, then letters, digits and _, at most 128", "the task code %q cannot be used", t.Code)
 	}
-	if n := required(t); n > len(t.DependsOn) {
-		c.add(fail, fault.ConditionUnmet, p, t.Code, "", "lower run_condition, or add dependencies", "run_condition asks for %d dependencies and there are %d", n, len(t.DependsOn))
-	}
+	c.condition(t)
 	for _, d := range t.DependsOn {
 		c.edge(g, t, &d)
 	}
@@ -373,6 +378,74 @@ func (c *checker) task(g *store.Graph, t *store.Task) {
 		problem.Pipeline, problem.Task = p, t.Code
 		c.problems = append(c.problems, problem)
 	}
+}
+
+// condition finds a run_condition that no outcome of a task's dependencies meets. A task of another pipeline can have
+// failed in one run and succeeded in a later one, so that asking for both is only unlikely to be meant.
+func (c *checker) condition(t *store.Task) {
+	n := required(t)
+	if n > len(t.DependsOn) {
+		c.add(fail, fault.ConditionUnmet, t.PipelineCode, t.Code, "", "lower run_condition, or add dependencies", "run_condition asks for %d dependencies and there are %d", n, len(t.DependsOn))
+		return
+	}
+	var own, others contrary
+	for _, d := range t.DependsOn {
+		if d.PipelineID == t.PipelineID {
+			own.add(d.TaskCode, d.Type)
+		} else {
+			others.add(d.PipelineCode+"."+d.TaskCode, d.Type)
+		}
+	}
+	const hint = "depend on one outcome, or set run_condition to ANY or a lower number"
+	if most := len(t.DependsOn) - own.excess(); n > most {
+		c.add(fail, fault.ConditionUnmet, t.PipelineCode, t.Code, "", hint, "run_condition asks for %d dependencies and at most %d can hold together, because %s cannot both succeed and fail", n, most, own.names())
+		return
+	}
+	if n > len(t.DependsOn)-own.excess()-others.excess() {
+		c.add(warn, fault.ConditionUnmet, t.PipelineCode, t.Code, "", hint, "the task waits for a run in which %s succeeded and for another one in which it failed", others.names())
+	}
+}
+
+// contrary counts dependencies by what they are on, to find those that one run cannot satisfy together.
+type contrary struct {
+	order []string
+	count map[string]*struct{ success, failure int }
+}
+
+func (c *contrary) add(name, on string) {
+	if c.count == nil {
+		c.count = map[string]*struct{ success, failure int }{}
+	}
+	n := c.count[name]
+	if n == nil {
+		n = &struct{ success, failure int }{}
+		c.order, c.count[name] = append(c.order, name), n
+	}
+	switch on {
+	case store.OnSuccess, store.OnHasData:
+		n.success++
+	case store.OnFailure:
+		n.failure++
+	}
+}
+
+// excess is how many dependencies do not hold at best.
+func (c *contrary) excess() int {
+	total := 0
+	for _, n := range c.count {
+		total += min(n.success, n.failure)
+	}
+	return total
+}
+
+func (c *contrary) names() string {
+	var names []string
+	for _, name := range c.order {
+		if n := c.count[name]; n.success > 0 && n.failure > 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func handlerTask(g *store.Graph, t *store.Task) *handlers.Task {

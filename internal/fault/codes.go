@@ -207,7 +207,7 @@ var specs = []Spec{
 	{NotificationInvalid, 3, false, "notifications of a pipeline cannot be read, or name no webhook of the profile"},
 	{GraphCycle, 3, false, "tasks or pipelines depend on each other in a circle"},
 	{DependencyInvalid, 3, false, "a dependency names something that is inactive, unknown or itself"},
-	{ConditionUnmet, 3, false, "run_condition asks for more dependencies than there are"},
+	{ConditionUnmet, 3, false, "run_condition asks for more dependencies than there are, or than can hold together"},
 	{HasDataNoRows, 3, false, "HAS_DATA on a task that reports no rows"},
 	{HandlerUnknown, 3, false, "no handler has this name"},
 	{TargetKeysRepeated, 1, false, "a merge target has a key in more than one active row"},
