@@ -14,23 +14,52 @@ import (
 // them, which dependencies between pipelines join.
 type order struct {
 	node   map[int64]int // of a task, by its id
-	next   [][]int
+	next   [][]int       // by any dependency
+	prev   [][]int       // nodes that a node waits for in any case
+	some   map[int]waitsForSome
 	sorted []int // nodes behind those that lead to them, except in a circle
 	rank   []int // where a node stands in sorted
 	circle bool
+}
+
+// waitsForSome is what a task depends on that starts when only a number of its dependencies hold.
+type waitsForSome struct {
+	prev []int // -1 for a task that is nowhere
+	need int
+}
+
+// behind are the tasks, as bits, that come before the node whatever dependencies are the ones that hold: all but those that
+// so many dependencies lack that the others do not suffice.
+func (s waitsForSome) behind(reached []uint64) uint64 {
+	// lacking[n] are the tasks that more than n dependencies lack.
+	lacking := make([]uint64, s.need)
+	for _, p := range s.prev {
+		miss := ^uint64(0)
+		if p >= 0 {
+			miss = ^reached[p]
+		}
+		for n := len(lacking) - 1; n > 0; n-- {
+			lacking[n] |= lacking[n-1] & miss
+		}
+		lacking[0] |= miss
+	}
+	return ^lacking[len(lacking)-1]
 }
 
 // pair asks whether one task comes before another.
 type pair struct{ first, second int64 }
 
 func newOrder(graphs []*store.Graph) *order {
-	o := &order{node: map[int64]int{}}
+	o := &order{node: map[int64]int{}, some: map[int]waitsForSome{}}
 	begin, end := map[int64]int{}, map[int64]int{}
 	add := func() int {
-		o.next = append(o.next, nil)
+		o.next, o.prev = append(o.next, nil), append(o.prev, nil)
 		return len(o.next) - 1
 	}
-	join := func(from, to int) { o.next[from] = append(o.next[from], to) }
+	join := func(from, to int) {
+		o.next[from] = append(o.next[from], to)
+		o.prev[to] = append(o.prev[to], from)
+	}
 	for _, g := range graphs {
 		begin[g.Pipeline.ID], end[g.Pipeline.ID] = add(), add()
 		for i := range g.Tasks {
@@ -47,15 +76,31 @@ func newOrder(graphs []*store.Graph) *order {
 			}
 		}
 		for i := range g.Tasks {
-			for _, d := range g.Tasks[i].DependsOn {
-				if up, ok := o.node[d.TaskID]; ok {
-					join(up, o.node[g.Tasks[i].ID])
-				}
-			}
+			o.waits(&g.Tasks[i], join)
 		}
 	}
 	o.sort()
 	return o
+}
+
+func (o *order) waits(t *store.Task, join func(from, to int)) {
+	n, need := o.node[t.ID], required(t)
+	partly := waitsForSome{need: need}
+	for _, d := range t.DependsOn {
+		up, ok := o.node[d.TaskID]
+		switch {
+		case need < len(t.DependsOn) && ok:
+			o.next[up] = append(o.next[up], n)
+			partly.prev = append(partly.prev, up)
+		case need < len(t.DependsOn):
+			partly.prev = append(partly.prev, -1)
+		case ok:
+			join(up, n)
+		}
+	}
+	if partly.prev != nil && need > 0 {
+		o.some[n] = partly
+	}
 }
 
 func (o *order) sort() {
@@ -110,12 +155,14 @@ func (o *order) answer(pairs []pair) map[pair]bool {
 		for again := true; again; {
 			again = false
 			for _, n := range o.sorted {
-				for _, to := range o.next[n] {
-					if reached[n]&^reached[to] != 0 {
-						reached[to] |= reached[n]
-						again = o.circle
-					}
+				before := reached[n]
+				for _, from := range o.prev[n] {
+					reached[n] |= reached[from]
 				}
+				if s, ok := o.some[n]; ok {
+					reached[n] |= s.behind(reached)
+				}
+				again = again || o.circle && reached[n] != before
 			}
 		}
 		for bit, first := range chunk {
@@ -249,6 +296,9 @@ func (c *checker) reads(table string, t *tracedTask, writers []*tracedTask, befo
 
 // dependOn is what to do so that t comes after other tasks, or before one that drops the table.
 func dependOn(t *tracedTask, others []*tracedTask) string {
+	if slices.ContainsFunc(t.DependsOn, func(d store.TaskEdge) bool { return d.TaskID == others[0].ID }) {
+		return fmt.Sprintf("set run_condition to ALL: it lets the task start while %s has not ended", codes(others[:1]))
+	}
 	if others[0].Effect == handlers.Drops {
 		return fmt.Sprintf("let %s depend on %s", codes(others[:1]), t.Code)
 	}
