@@ -126,7 +126,7 @@ func (p Param) wrong(value string) string {
 			return fmt.Sprintf("a whole number from 0 to %d", math.MaxInt32)
 		}
 	case FactorParam:
-		if f, err := strconv.ParseFloat(value, 64); err != nil || f < 1 || math.IsInf(f, 0) {
+		if f, err := strconv.ParseFloat(value, 64); err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 1 {
 			return "a number of at least 1"
 		}
 	case TextParam:
