@@ -189,20 +189,22 @@ var codeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,127}$`)
 type checker struct {
 	e        *Engine
 	env      *handlers.Env
-	byID     map[int64]*store.Task // of all graphs
+	byID     map[int64]*store.Task  // of all graphs
+	graphs   map[int64]*store.Graph // by the pipelines' ids
 	problems []fault.Problem
 }
 
 // problems finds what is wrong with graphs. all says that these are all active pipelines, so that what concerns several
 // of them is looked at too.
 func (e *Engine) problems(graphs []*store.Graph, all bool) []fault.Problem {
-	c := &checker{e: e, env: e.env(), byID: map[int64]*store.Task{}}
+	c := &checker{e: e, env: e.env(), byID: map[int64]*store.Task{}, graphs: map[int64]*store.Graph{}}
 	c.env.Warehouse = nil
 	traced := make(chan *lineage, 1)
 	if all { // it takes as long as the checks, so it goes on beside them
 		go func() { traced <- e.trace(c.env, graphs) }()
 	}
 	for _, g := range graphs {
+		c.graphs[g.Pipeline.ID] = g
 		for i := range g.Tasks {
 			c.byID[g.Tasks[i].ID] = &g.Tasks[i]
 		}
@@ -256,6 +258,8 @@ func (c *checker) pipeline(g *store.Graph) {
 			c.add(fail, fault.DependencyInvalid, p.Code, "", "", "remove it", "the pipeline depends on itself")
 		case !d.PipelineActive:
 			c.add(c.absent(d.PipelineID), fault.DependencyInvalid, p.Code, "", "", "remove the dependency, or bring the pipeline back", "the pipeline depends on %s, which is not an active pipeline%s", d.PipelineCode, c.where(d.PipelineID))
+		case d.Type == store.OnHasData && c.writesNothing(d.PipelineID):
+			c.add(fail, fault.HasDataNoRows, p.Code, "", "", "depend on it with SUCCESS", "the pipeline depends on %s with HAS_DATA, and no task of that pipeline reports rows", d.PipelineCode)
 		}
 	}
 	var both contrary
@@ -470,12 +474,7 @@ func (c *checker) edge(g *store.Graph, t *store.Task, d *store.TaskEdge) {
 	if d.Type != store.OnHasData {
 		return
 	}
-	up := c.byID[d.TaskID]
-	if up == nil {
-		return
-	}
-	h, ok := c.e.handlers[up.Handler]
-	if ok && !h.ReportsRows(&handlers.Task{Task: *up}) {
+	if up := c.byID[d.TaskID]; up != nil && !c.reportsRows(up) {
 		c.add(fail, fault.HasDataNoRows, p, t.Code, "", "depend on it with SUCCESS", "the task depends on %s with HAS_DATA, and that task reports no rows", name)
 	}
 }
@@ -510,6 +509,18 @@ func (c *checker) circular(w *waits, circle []int64, task, what string) {
 	for _, id := range circle {
 		c.concerns(w.codes[id])
 	}
+}
+
+// reportsRows also holds for a task whose handler is not known.
+func (c *checker) reportsRows(t *store.Task) bool {
+	h, ok := c.e.handlers[t.Handler]
+	return !ok || h.ReportsRows(&handlers.Task{Task: *t})
+}
+
+// writesNothing tells of a pipeline that is known whether no task of it reports rows.
+func (c *checker) writesNothing(pipeline int64) bool {
+	g := c.graphs[pipeline]
+	return g != nil && !slices.ContainsFunc(g.Tasks, func(t store.Task) bool { return c.reportsRows(&t) })
 }
 
 // taskCycles names a circle of each group of a pipeline's tasks that wait for each other.

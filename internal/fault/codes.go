@@ -208,7 +208,7 @@ var specs = []Spec{
 	{GraphCycle, 3, false, "tasks or pipelines depend on each other in a circle"},
 	{DependencyInvalid, 3, false, "a dependency names something that is inactive, unknown or itself"},
 	{ConditionUnmet, 3, false, "run_condition asks for more dependencies than there are, or than can hold together"},
-	{HasDataNoRows, 3, false, "HAS_DATA on a task that reports no rows"},
+	{HasDataNoRows, 3, false, "HAS_DATA on a task or pipeline that reports no rows"},
 	{HandlerUnknown, 3, false, "no handler has this name"},
 	{TargetKeysRepeated, 1, false, "a merge target has a key in more than one active row"},
 	{MergeKeyUnindexed, 1, false, "a large merge target has no index on its keys"},
