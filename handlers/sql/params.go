@@ -30,7 +30,7 @@ var (
 // params declares every parameter of a SQL task.
 var params = append([]handlers.Param{
 	{Name: "SQL_ACTION", Type: handlers.EnumParam, Allowed: Actions, Required: append([]string{""}, Actions...), Help: "what to do with the SELECT's rows"},
-	{Name: "TARGET_OBJECT", Type: handlers.TextParam, Required: Actions, Help: "the table: schema.table, or database.schema.table"},
+	{Name: "TARGET_OBJECT", Type: handlers.TextParam, Required: append([]string{""}, Actions...), Help: "the table: schema.table, or database.schema.table"},
 	{Name: "SOURCE_SQL", Type: handlers.TextParam, Actions: withSelect, Help: "the SELECT itself; or name a file with SOURCE_SQL_FILE"},
 	{Name: "SOURCE_SQL_FILE", Type: handlers.TextParam, Actions: withSelect, Help: "a file inside sql_files/ that holds the SELECT"},
 	{Name: sqlscan.PipelineID.Switch(), Type: handlers.BoolParam, Default: "false", Actions: withSelect, Help: "replaces $$pipeline_id by the pipeline's id"},

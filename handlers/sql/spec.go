@@ -64,7 +64,9 @@ func parse(env *handlers.Env, task *handlers.Task) (*spec, []fault.Problem) {
 	problems = append(problems, sp.checkStorage(env.Dialect, values)...)
 	problems = append(problems, sp.parseTarget(env, values["TARGET_OBJECT"])...)
 	problems = append(problems, sp.parseColumns(env, values)...)
-	if slices.Contains(withSelect, action) {
+	_, inline := values["SOURCE_SQL"]
+	_, fromFile := values["SOURCE_SQL_FILE"]
+	if slices.Contains(withSelect, action) || action == "" && (inline || fromFile) {
 		problems = append(problems, sp.parseSource(env, values)...)
 	}
 	switch action {
