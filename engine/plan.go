@@ -38,7 +38,7 @@ func (e *Engine) Plan(ctx context.Context, req PlanRequest) (*PlanDocument, erro
 		}
 	} else {
 		var plans []PlanTask
-		if plans, refused, err = e.planOnline(ctx, g, order); err != nil {
+		if plans, refused, err = e.planOnline(ctx, g, order, nil); err != nil {
 			return nil, inPipeline(err, g.Pipeline.Code)
 		}
 		doc.Tasks = append(doc.Tasks, plans...)
@@ -69,8 +69,9 @@ func before(g *store.Graph, order []*store.Task, task *store.Task) []*store.Task
 }
 
 // planOnline plans the tasks one after the other in a transaction that is rolled back, so that each sees the tables that
-// earlier ones would make. refused is the first task's error; err is about the warehouse itself.
-func (e *Engine) planOnline(ctx context.Context, g *store.Graph, order []*store.Task) (plans []PlanTask, refused, err error) {
+// earlier ones would make. Tasks in faulty have no plan, and block those behind them. refused is the first task's error; err is
+// about the warehouse itself.
+func (e *Engine) planOnline(ctx context.Context, g *store.Graph, order []*store.Task, faulty map[string]bool) (plans []PlanTask, refused, err error) {
 	if err := e.connect(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -97,6 +98,10 @@ func (e *Engine) planOnline(ctx context.Context, g *store.Graph, order []*store.
 	}
 	var made []*store.Task // their tables look in the session as they would leave them
 	for _, t := range order {
+		if faulty[t.Code] {
+			dry.LeaveOpen(qualified(env, t.Params["TARGET_OBJECT"]), t.Code)
+			continue
+		}
 		p, failed := plan(t)
 		if ctx.Err() != nil || fault.Has(failed, fault.WarehouseDown) {
 			return nil, nil, failed

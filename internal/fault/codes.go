@@ -116,6 +116,7 @@ const (
 	WritesUnordered     Code = "WRITES_UNORDERED"
 	ReadUnordered       Code = "READ_UNORDERED"
 	FilesDiffer         Code = "FILES_DIFFER"
+	WarehouseNotAsked   Code = "WAREHOUSE_NOT_ASKED"
 )
 
 var specs = []Spec{
@@ -216,6 +217,7 @@ var specs = []Spec{
 	{WritesUnordered, 3, false, "two tasks write one table, and no dependency says which comes first; a warning"},
 	{ReadUnordered, 3, false, "a task reads a table that another writes, and no dependency puts it behind; a warning"},
 	{FilesDiffer, 3, false, "pipeline files and Engine DB differ"},
+	{WarehouseNotAsked, 3, false, "validate --connect could not ask the warehouse about a pipeline or task"},
 }
 
 var byCode = func() map[Code]Spec {
