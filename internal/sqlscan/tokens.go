@@ -193,18 +193,16 @@ func (s *Select) Misread() []fault.Problem {
 		if t.kind != token || s.tokenName(i) != PipelineID {
 			continue
 		}
-		before, after := i-1, i+1
+		a, b := s.operand(i)
+		before, after := a-1, b+1
 		for before >= 0 && s.compares(before) {
 			before--
 		}
 		for after < len(s.toks) && s.compares(after) {
 			after++
 		}
-		for after+2 < len(s.toks) && s.char(after+1, '.') {
-			after += 2
-		}
-		left := before < i-1 && before >= 0 && s.isRunID(before)
-		right := after > i+1 && after < len(s.toks) && s.isRunID(after)
+		left := before < a-1 && s.endsWithRunID(before) || s.endsWithRunID(s.comparedBefore(a, b))
+		right := after > b+1 && s.beginsWithRunID(after)
 		if left || right {
 			p := s.problem(t.pos, "write $$pipeline_run_id for the run, with PIPELINE_RUN_ID_SUBSTITUTION = true", "$$pipeline_id, which is the id of the pipeline, is compared with pipeline_run_id")
 			p.Level = "WARN"
@@ -216,6 +214,110 @@ func (s *Select) Misread() []fault.Problem {
 
 func (s *Select) compares(i int) bool {
 	return s.char(i, '=') || s.char(i, '<') || s.char(i, '>') || s.char(i, '!')
+}
+
+// operand widens token i by parentheses and casts around it alone: its first and last token.
+func (s *Select) operand(i int) (a, b int) {
+	a, b = i, i
+	for {
+		open := s.toks[a].parent
+		switch {
+		case s.char(b+1, ':') && s.char(b+2, ':') && s.isName(b+3):
+			b += 3
+			if s.char(b+1, '(') {
+				b = s.toks[b+1].match
+			}
+		case open != a-1 || !s.char(open, '('):
+			return a, b
+		case s.is(open-1, "CAST", "TRY_CAST") && s.is(b+1, "AS"):
+			a, b = open-1, s.toks[open].match
+		case b+1 == s.toks[open].match && (!s.isName(open-1) || s.is(open-1, beforeOperand...)):
+			a, b = open, b+1
+		default:
+			return a, b
+		}
+	}
+}
+
+// beforeOperand are words that a parenthesis follows without being their argument.
+var beforeOperand = []string{"WHERE", "AND", "OR", "NOT", "ON", "HAVING", "WHEN", "BETWEEN", "QUALIFY"}
+
+// comparedBefore is the last token of what IN, BETWEEN or IS DISTINCT FROM compares with the operand [a,b], -1 when none does.
+func (s *Select) comparedBefore(a, b int) int {
+	at := -1
+	open := s.toks[a].parent
+	switch {
+	case s.is(a-1, "BETWEEN"):
+		at = a - 2
+	case s.is(a-1, "SYMMETRIC", "ASYMMETRIC") && s.is(a-2, "BETWEEN"):
+		at = a - 3
+	case s.is(a-1, "AND"):
+		if at = s.between(a - 1); at < 0 {
+			return -1
+		}
+		at--
+	case s.is(a-1, "FROM") && s.is(a-2, "DISTINCT"):
+		if at = a - 3; s.is(at, "NOT") {
+			at--
+		}
+		if !s.is(at, "IS") {
+			return -1
+		}
+		return at - 1
+	case s.is(open-1, "IN") && (a-1 == open || s.char(a-1, ',')) && (s.char(b+1, ',') || s.char(b+1, ')')):
+		at = open - 2
+	default:
+		return -1
+	}
+	if s.is(at, "NOT") {
+		at--
+	}
+	return at
+}
+
+// between is the BETWEEN that the AND at token i belongs to, -1 when it joins conditions.
+func (s *Select) between(i int) int {
+	for j := i - 1; j >= 0 && j > s.toks[i].parent; j-- {
+		if m := s.toks[j].match; m > 0 && m < j {
+			j = m
+			continue
+		}
+		switch {
+		case s.is(j, "BETWEEN"):
+			return j
+		case s.is(j, "AND", "OR", "WHERE", "ON", "HAVING", "WHEN", "SELECT"):
+			return -1
+		}
+	}
+	return -1
+}
+
+// endsWithRunID reports whether PIPELINE_RUN_ID, or a cast of it, ends at token i.
+func (s *Select) endsWithRunID(i int) bool {
+	for i >= 3 && s.char(i-1, ':') && s.char(i-2, ':') {
+		i -= 3
+	}
+	if !s.char(i, ')') {
+		return s.isRunID(i)
+	}
+	open := s.toks[i].match
+	return s.beginsWithRunID(open) || s.is(open-1, "CAST", "TRY_CAST") && s.beginsWithRunID(open-1)
+}
+
+// beginsWithRunID reports whether PIPELINE_RUN_ID, or a cast of it, begins at token i.
+func (s *Select) beginsWithRunID(i int) bool {
+	cast := s.is(i, "CAST", "TRY_CAST") && s.char(i+1, '(')
+	if cast {
+		i++
+	}
+	grouped := s.char(i, '(')
+	if grouped {
+		i++
+	}
+	for i+2 < len(s.toks) && s.char(i+1, '.') {
+		i += 2
+	}
+	return s.isRunID(i) && (!grouped || s.char(i+1, ')') || cast && s.is(i+1, "AS"))
 }
 
 func (s *Select) isRunID(i int) bool {
