@@ -62,6 +62,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q cannot be wrapped: %v", text, err)
 		}
 		s.Columns()
+		s.Misread()
 		for _, table := range s.Tables() {
 			if table.Name.Name == "" && !table.Name.Quoted {
 				t.Errorf("%q: table without name", text)
