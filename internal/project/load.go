@@ -146,7 +146,7 @@ func (r *reader) read(data []byte) (p store.DesiredPipeline, ok bool) {
 	if root.Kind != yaml.MappingNode {
 		return p, false
 	}
-	code, ok := b.code("pipeline")
+	code, _ := b.code("pipeline")
 	if code == "" {
 		return p, false
 	}
