@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -245,21 +246,22 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	stderr := &awaited{}
 	c.Stdout, c.Stderr = ts.Stdout(), stderr
-	ts.Check(c.Start())
 	with := syscall.SIGINT
 	if args[0] == "HUP" {
 		with = syscall.SIGHUP
+		signal.Notify(make(chan os.Signal, 1), with) // under nohup it is ignored, which the command would inherit
 	}
-	signal := func() {
+	ts.Check(c.Start())
+	send := func() {
 		if err := c.Process.Signal(with); err != nil {
 			ts.Fatalf("signal: %v\n%s", err, stderr)
 		}
 	}
 	stderr.await(ctx, "task="+args[1]+" ")
-	signal()
+	send()
 	if args[0] != "1" {
 		stderr.await(ctx, "no more tasks start")
-		signal()
+		send()
 	}
 	err = c.Wait()
 	_, _ = io.WriteString(ts.Stderr(), stderr.String())
