@@ -122,16 +122,43 @@ func (o *order) sort() {
 			}
 		}
 	}
-	for n, w := range waiting {
-		if w > 0 {
-			o.circle = true
-			o.sorted = append(o.sorted, n)
-		}
-	}
+	o.sortCircles(waiting)
 	o.rank = make([]int, len(o.next))
 	for i, n := range o.sorted {
 		o.rank[n] = i
 	}
+}
+
+// sortCircles appends the nodes of circles, and those behind them. But for the edges that close a circle, each stands behind
+// those that lead to it, so that few rounds of answer suffice.
+func (o *order) sortCircles(waiting []int) {
+	var ended, trail []int
+	next := make([]int, len(o.next))
+	enter := func(n int) {
+		waiting[n] = 0
+		trail = append(trail, n)
+	}
+	for start := range waiting {
+		if waiting[start] == 0 {
+			continue
+		}
+		o.circle = true
+		enter(start)
+		for len(trail) > 0 {
+			at := trail[len(trail)-1]
+			if next[at] == len(o.next[at]) {
+				ended, trail = append(ended, at), trail[:len(trail)-1]
+				continue
+			}
+			to := o.next[at][next[at]]
+			next[at]++
+			if waiting[to] > 0 {
+				enter(to)
+			}
+		}
+	}
+	slices.Reverse(ended)
+	o.sorted = append(o.sorted, ended...)
 }
 
 // answer finds the pairs where a path of dependencies leads from the first task to the second. It follows the paths of 64
