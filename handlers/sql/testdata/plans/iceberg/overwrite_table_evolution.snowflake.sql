@@ -17,7 +17,7 @@ SELECT *, 'x' AS note FROM (SELECT order_id, customer, amount FROM raw.orders WH
 SELECT count(*) FROM "etl_stage_<task_run_id>_<token>";
 
 -- 3 add column NOTE
-ALTER ICEBERG TABLE "WAREHOUSE"."SALES"."ORDERS" ADD COLUMN "NOTE" VARCHAR(16777216);
+ALTER ICEBERG TABLE "WAREHOUSE"."SALES"."ORDERS" ADD COLUMN "NOTE" VARCHAR;
 
 -- 4 replace the rows
 -- readers see the old rows or the new ones
