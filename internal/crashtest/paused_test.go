@@ -65,7 +65,7 @@ func TestPausedParallelTasks(t *testing.T) {
 func (p project) heldByPause(t *testing.T, runner *process, tasks ...string) {
 	t.Helper()
 	runner.fail(8, "is left unfinished: the pipeline was paused by ")
-	same(t, "hint", "etl-craft resume --pipeline ACT, then etl-craft run --pipeline ACT", runner.hint())
+	same(t, "hint", "etl-craft resume --pipeline ACT && etl-craft run --pipeline ACT", runner.hint())
 	same(t, "tasks", tasks, p.tasksOfACT(t))
 	p.refusedWhilePaused(t)
 	p.etl(t, "resume", "--pipeline", "ACT")

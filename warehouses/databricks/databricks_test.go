@@ -13,21 +13,22 @@ import (
 
 func TestParseType(t *testing.T) {
 	for text, want := range map[string]warehouses.Type{
-		"string":                   {SQL: "string", Kind: warehouses.Text},
-		"string collate DE":        {SQL: "string collate DE", Kind: warehouses.Text},
-		"varchar(5)":               {SQL: "varchar(5)", Kind: warehouses.Text},
-		"char(3)":                  {SQL: "char(3)", Kind: warehouses.Char},
-		"decimal(12,2)":            {SQL: "decimal(12,2)", Kind: warehouses.Decimal, Precision: 12, Scale: 2},
-		"timestamp":                {SQL: "timestamp", Kind: warehouses.TimestampTZ},
-		"timestamp_ntz":            {SQL: "timestamp_ntz", Kind: warehouses.Timestamp},
-		"void":                     {SQL: "string", Kind: warehouses.Text, Untyped: true},
-		"array<void>":              {SQL: "array<string>", Untyped: true},
-		"array<string>":            {SQL: "array<string>"},
-		"struct<a:date>":           {SQL: "struct<a:date>"},
-		"interval day":             {SQL: "interval day"},
-		"variant":                  {SQL: "variant"},
-		"time(6)":                  {SQL: "time(6)", Kind: warehouses.TimeOfDay},
-		"map<string,decimal(3,1)>": {SQL: "map<string,decimal(3,1)>"},
+		"string":                     {SQL: "string", Kind: warehouses.Text},
+		"string collate DE":          {SQL: "string collate DE", Kind: warehouses.Text, Collation: "de"},
+		"string collate UTF8_BINARY": {SQL: "string collate UTF8_BINARY", Kind: warehouses.Text},
+		"varchar(5)":                 {SQL: "varchar(5)", Kind: warehouses.Text},
+		"char(3)":                    {SQL: "char(3)", Kind: warehouses.Char},
+		"decimal(12,2)":              {SQL: "decimal(12,2)", Kind: warehouses.Decimal, Precision: 12, Scale: 2},
+		"timestamp":                  {SQL: "timestamp", Kind: warehouses.TimestampTZ},
+		"timestamp_ntz":              {SQL: "timestamp_ntz", Kind: warehouses.Timestamp},
+		"void":                       {SQL: "string", Kind: warehouses.Text, Untyped: true},
+		"array<void>":                {SQL: "array<string>", Untyped: true},
+		"array<string>":              {SQL: "array<string>"},
+		"struct<a:date>":             {SQL: "struct<a:date>"},
+		"interval day":               {SQL: "interval day"},
+		"variant":                    {SQL: "variant"},
+		"time(6)":                    {SQL: "time(6)", Kind: warehouses.TimeOfDay},
+		"map<string,decimal(3,1)>":   {SQL: "map<string,decimal(3,1)>"},
 	} {
 		if diff := cmp.Diff(want, parseType(text)); diff != "" {
 			t.Errorf("%s: %s", text, diff)
