@@ -47,9 +47,11 @@ type bench struct {
 
 func newBench(t *testing.T, env *handlers.Env, backend Backend) *bench {
 	own := *env
-	b := &bench{T: t, env: &own, backend: backend, nextTaskRun: 400, sibling: store.Success, gone: map[string]bool{},
+	number := schemaNumber.Add(1)
+	// Task runs of their own: an emulator may take temporary tables of one name in two sessions for one.
+	b := &bench{T: t, env: &own, backend: backend, nextTaskRun: 1000 * number, sibling: store.Success, gone: map[string]bool{},
 		clock:  time.Date(2026, 9, 1, 12, 0, 0, 1000, time.UTC),
-		schema: fmt.Sprintf("wt_%x_%d", time.Now().Unix(), schemaNumber.Add(1))}
+		schema: fmt.Sprintf("wt_%x_%d", time.Now().Unix(), number)}
 	own.TargetRecord = func(context.Context, store.TargetName) (store.TargetRecord, error) { return b.record, nil }
 	var err error
 	if b.session, err = own.Warehouse.Session(t.Context()); err != nil {

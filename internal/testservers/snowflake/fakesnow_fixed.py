@@ -15,12 +15,16 @@ MERGE and INSERT OVERWRITE: fakesnow runs several statements for one, and others
 
 AUTOINCREMENT: fakesnow makes its sequence in the session's schema, where other sessions do not find it. It lies beside the table.
 
+Idle connections: the web server ends them after 5 seconds, perhaps while the driver, which sends no statement twice, uses one
+again. They last an hour.
+
 Added, as far as etl-craft needs it: SYSTEM$LAST_CHANGE_COMMIT_TIME, a number for each table that grows with each statement that
 writes it; SYSTEM$TYPEOF of a column; CURRENT_ACCOUNT_NAME and its like; IS_ROLE_IN_SESSION; COLLATE 'utf8', which is DuckDB's own
 order; BINARY with a length; TO_VARCHAR of a decimal with a picture that begins with FM; SHOW TABLES and SHOW ICEBERG TABLES with LIKE and IN SCHEMA,
 which know what was created as an Iceberg table; DROP DATABASE, which does nothing; POLICY_REFERENCES, which finds none.
 """
 
+import functools
 import re
 import sys
 import time
@@ -34,6 +38,7 @@ import fakesnow.macros
 import fakesnow.transforms
 import pyarrow
 import pyarrow.compute
+import uvicorn
 from snowflake.connector.errors import ProgrammingError
 from sqlglot import exp
 
@@ -225,6 +230,7 @@ fakesnow.cursor.parse_one = parse
 fakesnow.macros.creation_sql = macros_and_ours
 fakesnow.transforms.create_table_autoincrement = autoincrement_beside
 fakesnow.info_schema.insert_table_comment_sql = comment_quoted
+uvicorn.Config = functools.partial(uvicorn.Config, timeout_keep_alive=3600)
 
 if __name__ == "__main__":
     sys.exit(fakesnow.cli.main(sys.argv[1:]))
