@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/config"
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/shell"
 )
 
 //go:embed airflow.py.tmpl
@@ -171,7 +171,7 @@ func (e *Engine) dag(g *store.Graph) (*dag, error) {
 func (e *Engine) runCommand(pipeline string) string {
 	words := []string{"etl-craft", "run", "--config=" + e.Config.File, "--profile=" + e.Config.Profile, "--pipeline=" + pipeline}
 	for i := range words {
-		words[i] = shell(words[i])
+		words[i] = shell.Word(words[i])
 	}
 	return jinja(strings.Join(words, " ")) + ` --run-key="$ETL_CRAFT_RUN_KEY"`
 }
@@ -274,16 +274,6 @@ func python(s string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@%+=:,-]+$`)
-
-// shell is one word for a shell.
-func shell(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // jinja is text that a template of Airflow leaves as it is.

@@ -14,6 +14,7 @@ import (
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/config"
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/shell"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden DAG files")
@@ -132,7 +133,7 @@ func TestAirflowDAG(t *testing.T) {
 func TestAirflowQuoting(t *testing.T) {
 	texts := []string{"", "plain", `'`, `"`, `\`, `\\"'`, "a\nb\tc", "$(id) `id` $HOME !x *", "é\u2028\u202e\U0001f600", "--help", "a;b|c&d", "#x", "~", "{a,b}"}
 	for _, text := range texts {
-		out, err := exec.Command("bash", "-c", "printf %s "+shell(text)).Output()
+		out, err := exec.Command("bash", "-c", "printf %s "+shell.Word(text)).Output()
 		if err != nil || string(out) != text {
 			t.Errorf("a shell reads %q as %q: %v", text, out, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/etl-craft/etl-craft/engine/store"
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/internal/faultpoint"
+	"github.com/etl-craft/etl-craft/internal/shell"
 	"github.com/etl-craft/etl-craft/locks"
 )
 
@@ -238,11 +239,8 @@ func goingOn(err error, req RunRequest, day string, days []string) error {
 	if strings.HasPrefix(fault.As(err).Hint, resumeFirst) {
 		first = resumeFirst + req.Pipeline + " && "
 	}
-	return fault.As(err).WithHint("%setl-craft run --pipeline %s --backfill %s:%s --reason %s", first, req.Pipeline, day, days[len(days)-1], quoted(req.Reason))
+	return fault.As(err).WithHint("%setl-craft run --pipeline %s --backfill %s:%s --reason %s", first, req.Pipeline, day, days[len(days)-1], shell.Quoted(req.Reason))
 }
-
-// quoted is a word for a shell.
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // series are the runs of one backfill by their dates. Their keys are backfill:<date>:<last date>:<id of the backfill>.
 type series struct {

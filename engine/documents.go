@@ -238,7 +238,7 @@ type LockDocument struct {
 func lockDocument(h locks.Holder) LockDocument {
 	return LockDocument{
 		Host: h.Host, PID: h.PID, What: h.What, Pipeline: h.Pipeline, Task: orNil(h.Task),
-		PipelineRunID: idOrNil(h.PipelineRunID), TaskRunID: idOrNil(h.TaskRunID), Since: Time{h.Since},
+		PipelineRunID: orNil(h.PipelineRunID), TaskRunID: orNil(h.TaskRunID), Since: Time{h.Since},
 	}
 }
 
@@ -277,23 +277,17 @@ func historyRun(r *store.Run) HistoryRun {
 	}
 }
 
-func idOrNil(id int64) *int64 {
-	if id == 0 {
-		return nil
-	}
-	return &id
-}
-
 func historyIntervention(i *store.Intervention) HistoryIntervention {
 	return HistoryIntervention{At: Time{i.At}, PipelineRunID: i.RunID, Task: orNil(i.Task), Action: i.Action,
 		FromStatus: orNil(i.From), ToStatus: orNil(i.To), Rows: i.Rows, By: i.Actor.Name, Reason: i.Reason}
 }
 
-func orNil(s string) *string {
-	if s == "" {
+func orNil[T comparable](value T) *T {
+	var none T
+	if value == none {
 		return nil
 	}
-	return &s
+	return &value
 }
 
 func timeOrNil(t *time.Time) *Time {

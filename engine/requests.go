@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/shell"
 )
 
 // RunRequest says what Run shall do. The zero value of a field is "not given".
@@ -47,7 +48,7 @@ func (r *RunRequest) whichRun() string {
 		flags += fmt.Sprintf(" --run-id %d", r.RunID)
 	}
 	if r.RunKey != "" {
-		flags += " --run-key " + quoted(r.RunKey)
+		flags += " --run-key " + shell.Quoted(r.RunKey)
 	}
 	if r.RunDate != "" {
 		flags += " --run-date " + r.RunDate

@@ -12,6 +12,7 @@ import (
 	"github.com/etl-craft/etl-craft/handlers"
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/internal/faultpoint"
+	"github.com/etl-craft/etl-craft/internal/shell"
 	"github.com/etl-craft/etl-craft/locks"
 )
 
@@ -443,7 +444,7 @@ func (e *Engine) failure(doc *RunDocument) error {
 	err := fault.New(fault.RunFailed, "run %d of pipeline %s failed: %d of %d tasks failed (%s)", doc.PipelineRunID, doc.Pipeline, len(failed), len(doc.Tasks), names).
 		WithHint("etl-craft run --pipeline %s --run-id %d", doc.Pipeline, doc.PipelineRunID)
 	if e.remote() && len(failed) > 0 {
-		err = err.WithHint("run it again, then --finalize-only: etl-craft run --pipeline %s --task %s --run-key %s", doc.Pipeline, failed[0], shell(doc.RunKey))
+		err = err.WithHint("run it again, then --finalize-only: etl-craft run --pipeline %s --task %s --run-key %s", doc.Pipeline, failed[0], shell.Word(doc.RunKey))
 	}
 	err.Pipeline = doc.Pipeline
 	return err

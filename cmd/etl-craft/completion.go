@@ -10,6 +10,7 @@ import (
 
 	"github.com/etl-craft/etl-craft/internal/fault"
 	"github.com/etl-craft/etl-craft/internal/nearest"
+	"github.com/etl-craft/etl-craft/internal/shell"
 )
 
 func (p *program) completionCommand() *cli.Command {
@@ -190,13 +191,13 @@ _etl_craft() {
     case "$command" in
 `, commandWords(all))
 	for _, c := range all {
-		fmt.Fprintf(&b, "        (%s) offers=(", quoted(c.name))
+		fmt.Fprintf(&b, "        (%s) offers=(", shell.Quoted(c.name))
 		for _, pair := range append(c.words[:len(c.words):len(c.words)], c.flags...) {
 			offer := pair[0]
 			if pair[1] != "" {
 				offer += ":" + pair[1]
 			}
-			b.WriteString(" " + quoted(offer))
+			b.WriteString(" " + shell.Quoted(offer))
 		}
 		b.WriteString(" ) ;;\n")
 	}
@@ -232,18 +233,15 @@ end
 			condition = "__fish_seen_subcommand_from " + strings.Join(words, "; and __fish_seen_subcommand_from ")
 		}
 		for _, pair := range c.words {
-			fmt.Fprintf(&b, "complete -c etl-craft -n %s -a %s -d %s\n", quoted(condition), pair[0], quoted(pair[1]))
+			fmt.Fprintf(&b, "complete -c etl-craft -n %s -a %s -d %s\n", shell.Quoted(condition), pair[0], shell.Quoted(pair[1]))
 		}
 		for _, pair := range c.flags {
 			value := ""
 			if pair[0] == "--pipeline" {
 				value = " -x -a '(__etl_craft_pipelines)'"
 			}
-			fmt.Fprintf(&b, "complete -c etl-craft -n %s -l %s%s -d %s\n", quoted(condition), strings.TrimPrefix(pair[0], "--"), value, quoted(pair[1]))
+			fmt.Fprintf(&b, "complete -c etl-craft -n %s -l %s%s -d %s\n", shell.Quoted(condition), strings.TrimPrefix(pair[0], "--"), value, shell.Quoted(pair[1]))
 		}
 	}
 	return b.String()
 }
-
-// quoted is a word between single quotes, for a shell.
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

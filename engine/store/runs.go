@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/etl-craft/etl-craft/internal/fault"
+	"github.com/etl-craft/etl-craft/internal/shell"
 )
 
 type scanner interface{ Scan(...any) error }
@@ -163,7 +164,7 @@ func runActive(run *Run) error {
 // GoOn is the command that finishes an unfinished run. One of an orchestrator, which may have given it up, is only ended.
 func (r *Run) GoOn() string {
 	if r.Trigger == TriggerOrchestrator {
-		return fmt.Sprintf("etl-craft run --pipeline %s --finalize-only --run-key %s", r.PipelineCode, r.Key)
+		return fmt.Sprintf("etl-craft run --pipeline %s --finalize-only --run-key %s", r.PipelineCode, shell.Word(r.Key))
 	}
 	return fmt.Sprintf("etl-craft run --pipeline %s --run-id %d", r.PipelineCode, r.ID)
 }
